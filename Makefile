@@ -1,0 +1,38 @@
+# Each target sets up what it needs: a virtual environment in .venv with pinned packages, made once.
+PYTHON ?= python3
+BIN := .venv/bin
+# Small nets gain little from a second thread; two processes with one each are nearly twice as fast.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-long check clean help
+
+help:
+	@echo "make demo       learn Seq-Digits with SPARC, and look at the result"
+	@echo "make test       the test suite"
+	@echo "make check      style, types, import layers, and every example in README and docstrings"
+	@echo "make test-long  the tests that take minutes"
+
+demo: .venv/installed
+	$(BIN)/sparc run seq-digits --fresh
+
+test: .venv/installed
+	$(BIN)/python -m pytest -n 2 -m "not long"
+
+test-long: .venv/installed
+	$(BIN)/python -m pytest -n 2 -m long
+
+check: .venv/installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest --doctest-modules --doctest-glob="*.md" src README.md CONTRIBUTING.md tests/test_readme.py
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info

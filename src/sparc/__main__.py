@@ -1,0 +1,3 @@
+from sparc.cli.main import main
+
+raise SystemExit(main())

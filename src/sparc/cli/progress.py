@@ -1,0 +1,98 @@
+"""Progress and time left: a live bar on a terminal, plain lines elsewhere; always on standard error."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from sparc.data.stream import Stream
+from sparc.train import EpochReport, Observer, StageReport
+
+LINE_SECONDS = 10
+"""How often a plain line says where things stand, between the ends of tasks."""
+
+
+class Display:
+    """Shows one run."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.console = Console(stderr=True)
+        self.live = self.console.is_terminal
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:3.0f} %"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=self.console,
+            transient=True,
+            disable=not self.live,
+        )
+        self.row = self.bar.add_task(title, total=1.0, note="")
+        self.said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def loading(self, what: str, done: int, total: int | None) -> None:
+        """A source downloads or decodes."""
+        share = done / total if total else 0.0
+        self.show(what, share, f"{done:,}" + (f" of {total:,}" if total else ""))
+
+    def observe(self, stream: Stream) -> Observer:
+        """Training begins."""
+        return TrainingDisplay(self, stream)
+
+    def show(self, what: str, share: float, note: str) -> None:
+        if self.live:
+            self.bar.update(self.row, description=f"{self.title}: {what}", completed=share, note=note)
+        elif time.monotonic() - self.said > LINE_SECONDS:
+            self.line(f"{what}, {share:.0%}, {note}")
+
+    def line(self, text: str) -> None:
+        self.said = time.monotonic()
+        self.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
+
+
+class TrainingDisplay(Observer):
+    def __init__(self, display: Display, stream: Stream) -> None:
+        self.display = display
+        self.stream = stream
+        self.start = time.monotonic()
+
+    def training(self, report: EpochReport) -> None:
+        left = (time.monotonic() - self.start) * (1 - report.done) / report.done
+        what = f"task {report.task}/{len(self.stream)}, epoch {report.epoch}/{report.epochs}"
+        if report.phase != "train":
+            what += f" ({report.phase})"
+        note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s, {duration(left)} left"
+        self.display.show(what, report.done, note)
+
+    def stage(self, report: StageReport) -> None:
+        seen = len(report.test.class_il)
+        self.display.line(
+            f"task {report.task}/{len(self.stream)} learned in {duration(report.train_seconds)}, "
+            f"Class-IL {sum(report.test.class_il) / seen:.1f} %, Task-IL {sum(report.test.task_il) / seen:.1f} %"
+        )
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(7.4), duration(75), duration(7500)
+    ('7 s', '1 min 15 s', '2 h 05 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

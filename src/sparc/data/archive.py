@@ -1,0 +1,162 @@
+"""Reading files out of a folder, a zip or a tar in the same way, without writing any of them to the disk."""
+
+import gzip
+import os
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Self
+
+from sparc.errors import InputError
+
+Wanted = Callable[[str], bool]
+
+LARGEST = 256 * 2**20
+"""Bytes of one file. With the next two it keeps an archive made to unpack into terabytes from filling the memory."""
+TOTAL = 4 * 2**30
+"""Bytes in one archive, unpacked. A folder is not held to it: what lies on the disk already is no surprise."""
+MEMBERS = 1_000_000
+_HEADER = 2**20
+"""Bytes of a tar header's own extension, such as a long name."""
+
+_BROKEN = (
+    OSError,
+    EOFError,
+    UnicodeError,
+    NotImplementedError,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+)
+"""What the readers below raise for a file that cannot be opened, was cut off, or is not what its name says."""
+
+
+def walk(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every wanted file, in one pass.
+
+    Names are relative to the folder or as the archive has them, with `/` between their parts. A folder and a zip are
+    read in the order of names, a tar in its own. Links in archives are passed over.
+    """
+    if path.is_dir() or path.suffix == ".zip":
+        yield from read(path, names(path, wanted))
+        return
+    try:
+        yield from _walk_tar(path, wanted)
+    except _BROKEN as error:
+        raise unreadable(path, error) from error
+
+
+def names(path: Path, wanted: Wanted) -> list[str]:
+    """The names that `walk` gives, sorted part by part, without the contents; `path` is a folder or a zip."""
+    try:
+        if path.is_dir():
+            return [name for name in _folder_names(path) if wanted(name)]
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if _is_file(member)]
+        _check_count(path, len(members))
+        chosen = [member for member in members if wanted(member.filename)]
+        _check_total(path, sum(member.file_size for member in chosen))
+        return sorted((member.filename for member in chosen), key=lambda name: name.split("/"))
+    except _BROKEN as error:
+        raise unreadable(path, error) from error
+
+
+def read(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the chosen files, in the order in which they are given; `path` is a folder or a zip."""
+    try:
+        if path.is_dir():
+            for name in chosen:
+                with (path / name).open("rb") as file:
+                    yield name, _content(file, os.fstat(file.fileno()).st_size, path / name)
+            return
+        with zipfile.ZipFile(path) as archive:
+            for name in chosen:
+                member = archive.getinfo(name)
+                if member.flag_bits & 1:
+                    raise InputError(f"{path}:{name} is encrypted: unpack the archive and name the folder.")
+                with archive.open(member) as file:
+                    yield name, _content(file, member.file_size, f"{path}:{name}")
+    except _BROKEN as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path | str, error: Exception) -> InputError:
+    """What to tell about a file that its reader cannot get through."""
+    reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
+    where = getattr(error, "filename", None) or path
+    return InputError(f"{where} cannot be read ({reason}): fetch it again, or remove it.")
+
+
+def _content(file: IO[bytes], size: int, where: Path | str) -> bytes:
+    if size > LARGEST:
+        raise InputError(f"{where} is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it.")
+    return file.read(size)
+
+
+def _folder_names(folder: Path) -> Iterator[str]:
+    """Files below `folder`, sorted; links are followed, as people build subsets from them, but never in a circle."""
+    count = 0
+    pending: list[tuple[str, frozenset[str]]] = [("", frozenset())]
+    while pending:
+        name, above = pending.pop()
+        place = folder / name
+        if place.is_dir():
+            real = os.path.realpath(place)
+            if real not in above:
+                below = sorted((child.name for child in place.iterdir()), reverse=True)
+                pending += [(f"{name}/{child}" if name else child, above | {real}) for child in below]
+        elif place.is_file():
+            count += 1
+            _check_count(folder, count)
+            yield name
+
+
+def _is_file(member: zipfile.ZipInfo) -> bool:
+    is_link = stat.S_ISLNK(member.external_attr >> 16)  # where Unix keeps the mode
+    return not is_link and not member.filename.endswith("/") and member.filename != ""
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header, refused before anything of the size that it claims is read."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        header = super().frombuf(buf, encoding, errors)
+        if not 0 <= header.size <= (TOTAL if header.isreg() else _HEADER):
+            raise tarfile.ReadError(f"a header claims {header.size} bytes")
+        return header
+
+
+def _walk_tar(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+    with _unzipped(path) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
+        total = 0
+        for count, member in enumerate(archive, start=1):
+            total += member.size
+            _check_count(path, count)
+            _check_total(path, total)
+            name = member.name.removeprefix("./")
+            file = archive.extractfile(member) if member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) else None
+            if file and wanted(name):
+                yield name, _content(file, member.size, f"{path}:{name}")
+        # The check sum stands behind the last byte, which the end of the tar does not reach.
+        while total <= TOTAL and (rest := stream.read(2**20)):
+            total += len(rest)
+
+
+def _unzipped(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _check_count(path: Path, count: int) -> None:
+    if count > MEMBERS:
+        raise InputError(f"{path} holds more than {MEMBERS:,} files: name a folder or an archive with fewer.")
+
+
+def _check_total(path: Path, total: int) -> None:
+    if total > TOTAL:
+        raise InputError(f"{path} unpacks to more than {TOTAL // 2**30} GiB: no archive of a picture set does.")

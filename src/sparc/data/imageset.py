@@ -1,0 +1,77 @@
+"""Pictures in memory: what every source yields and every stream is cut from."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sparc.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Labelled pictures of one size.
+
+    >>> pictures = ImageSet(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1]), ("cat", "dog"))
+    >>> len(pictures), pictures.counts()
+    (3, [1, 2])
+    """
+
+    images: Tensor
+    """uint8, N × channels × height × width."""
+    labels: Tensor
+    """int64, N: places in `class_names`."""
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.images.dtype != torch.uint8 or self.images.ndim != 4:
+            raise InputError(
+                f"images must be uint8 of shape N × channels × height × width, not {self.images.dtype} of shape "
+                f"{tuple(self.images.shape)}"
+            )
+        if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
+            raise InputError(
+                f"labels must be one int64 an image, not {self.labels.dtype} of shape {tuple(self.labels.shape)} "
+                f"for {len(self.images)} images"
+            )
+        if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.class_names):
+            raise InputError(
+                f"labels run from {int(self.labels.min())} to {int(self.labels.max())}, "
+                f"but there are {len(self.class_names)} class names"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def channels(self) -> int:
+        return self.images.shape[1]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.images.shape[2], self.images.shape[3]
+
+    def counts(self) -> list[int]:
+        """How many pictures each class has."""
+        return torch.bincount(self.labels, minlength=len(self.class_names)).tolist()
+
+    def take(self, index: Tensor) -> "ImageSet":
+        """The pictures at these places, in this order."""
+        return ImageSet(self.images[index], self.labels[index], self.class_names)
+
+    def fingerprint(self) -> str:
+        """A digest of every pixel, label and name, by which a result says what it was measured on."""
+        digest = hashlib.sha256(repr((tuple(self.images.shape), self.class_names)).encode())
+        digest.update(self.images.contiguous().numpy().data)
+        digest.update(self.labels.contiguous().numpy().data)
+        return digest.hexdigest()
+
+
+class Splits(NamedTuple):
+    """What is learned from, and what is only ever tested on; both have the same class names."""
+
+    train: ImageSet
+    test: ImageSet

@@ -1,0 +1,210 @@
+"""From the bytes of picture files, as they lie on people's disks, to tensors."""
+
+import io
+import os
+import threading
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, UnidentifiedImageError
+from torch import Tensor
+
+from sparc.data.archive import unreadable
+from sparc.data.progress import Progress
+from sparc.errors import InputError
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+"""Pillow knows dozens more; their parsers are old and nobody's photographs need them."""
+EXTENSIONS = frozenset(
+    ".png .jpg .jpeg .jpe .jfif .webp .bmp .dib .gif .tif .tiff .ppm .pgm .pbm .pnm .apng".split()  # noqa: SIM905
+)
+PIXELS = 64_000_000
+"""The largest picture that is decoded, checked before a byte of it is."""
+
+_CHUNK_PICTURES = 64
+_CHUNK_BYTES = 16 * 2**20
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+"""What undoes each value of the EXIF orientation."""
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file goes by the name of a picture; hidden files and what macOS adds to archives do not.
+
+    >>> [is_picture(name) for name in ("cat/1.JPG", "cat/notes.txt", "cat/._1.jpg", "__MACOSX/cat/1.jpg")]
+    [True, False, False, False]
+    """
+    *folders, last = name.split("/")
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in (*folders, last))
+    return not hidden and os.path.splitext(last)[1].lower() in EXTENSIONS  # noqa: PTH122 - a name, not a path
+
+
+def decode(data: bytes, name: str, size: int | None = None) -> NDArray[np.uint8]:
+    """Height × width × RGB; with a `size`, the centre square brought to that many pixels a side."""
+    with _quiet:
+        return _decode(data, name, size)
+
+
+def short_side(path: Path) -> int:
+    """The smaller of height and width, read from the file's header alone."""
+    with _quiet:
+        try:
+            with path.open("rb") as file:
+                return min(_open(file, str(path)).size)
+        except OSError as error:
+            raise unreadable(path, error) from error
+
+
+def decode_all(
+    pictures: Iterable[tuple[str, bytes]],
+    count: int,
+    size: int,
+    progress: Progress,
+    *,
+    resize: bool,
+) -> Tensor:
+    """N × RGB × `size` × `size` from `count` names and contents; without `resize` another size is an error.
+
+    Some chunks are decoded at a time, straight into the result, so that hardly more than the result is ever in memory.
+    """
+    images = np.empty((count, 3, size, size), dtype=np.uint8)
+
+    def work(start: int, chunk: list[tuple[str, bytes]]) -> int:
+        for place, (name, data) in enumerate(chunk, start):
+            picture = _decode(data, name, size if resize else None)
+            if picture.shape != (size, size, 3):
+                height, width, _ = picture.shape
+                raise InputError(
+                    f"{name} is {width} × {height} pixels where {size} × {size} are expected: fetch the set again."
+                )
+            images[place] = picture.transpose(2, 0, 1)
+        return start + len(chunk)
+
+    workers = min(os.cpu_count() or 1, 8)
+    done = 0
+    waiting: deque[Future[int]] = deque()
+    with _quiet, ThreadPoolExecutor(workers) as pool:
+        try:
+            for start, chunk in _chunks(pictures):
+                waiting.append(pool.submit(work, start, chunk))
+                if len(waiting) > 2 * workers:
+                    done = waiting.popleft().result()
+                    progress("decoding pictures", done, count)
+            for future in waiting:
+                done = future.result()
+                progress("decoding pictures", done, count)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    assert done == count
+    return torch.from_numpy(images)
+
+
+def _chunks(pictures: Iterable[tuple[str, bytes]]) -> Iterator[tuple[int, list[tuple[str, bytes]]]]:
+    start, total = 0, 0
+    chunk: list[tuple[str, bytes]] = []
+    for picture in pictures:
+        chunk.append(picture)
+        total += len(picture[1])
+        if len(chunk) == _CHUNK_PICTURES or total > _CHUNK_BYTES:
+            yield start, chunk
+            start, total, chunk = start + len(chunk), 0, []
+    if chunk:
+        yield start, chunk
+
+
+def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
+    try:
+        image = Image.open(file, formats=FORMATS)
+    except Exception as error:  # Pillow's parsers fail in every way that broken data can make Python fail
+        raise _not_a_picture(name, error) from error
+    if image.width * image.height > PIXELS:
+        raise InputError(
+            f"{name} has {image.width} × {image.height} pixels, more than {PIXELS // 10**6} million: make it smaller."
+        )
+    return image
+
+
+def _decode(data: bytes, name: str, size: int | None) -> NDArray[np.uint8]:
+    image = _open(io.BytesIO(data), name)
+    try:
+        if size is not None:
+            scale = 2 * size / min(image.size)  # twice the size leaves the filter below something to work on
+            image.draft(None, (round(image.width * scale), round(image.height * scale)))
+        turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+        image = _rgb(image)
+        if size is not None and image.size != (size, size):
+            side = min(image.size)
+            left, top = (image.width - side) / 2, (image.height - side) / 2
+            box = (left, top, left + side, top + side)
+            image = image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0)
+        return np.asarray(image if turn is None else image.transpose(turn))
+    except Exception as error:  # as above
+        raise _not_a_picture(name, error) from error
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    """Transparent pixels lie on white, as people see them; deeper grey is brought to 8 bits."""
+    if image.mode.startswith("I") or image.mode == "F":
+        grey = np.nan_to_num(np.asarray(image).astype(np.float64), posinf=0, neginf=0)
+        image = Image.fromarray(_eight_bits(grey, image.mode))
+    if image.has_transparency_data:
+        with_alpha = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(white, with_alpha).convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")  # which would copy: a tenth of the time
+
+
+def _eight_bits(grey: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
+    """Scaled by the depth that the mode states, else by the smallest usual one that holds the brightest pixel."""
+    low, high = min(float(grey.min()), 0.0), float(grey.max())
+    usual = (65535,) if mode.startswith("I;16") else (255, 65535) if mode == "I" else (1, 255, 65535)
+    top = next((depth for depth in usual if high <= depth), high)
+    return ((grey - low) * (255 / (top - low))).round().astype(np.uint8)
+
+
+def _not_a_picture(name: str, error: Exception) -> InputError:
+    reason = "it is no picture of a known kind" if isinstance(error, UnidentifiedImageError) else str(error)
+    return InputError(f"{name} cannot be decoded ({reason or type(error).__name__}): repair or remove it.")
+
+
+class _Quiet:
+    """Silences Pillow's warnings about files that it can read all the same.
+
+    The filters are the whole process's, so the first thread to enter sets them and the last to leave restores them.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.inside == 0:
+                self.filters = warnings.catch_warnings()
+                self.filters.__enter__()
+                warnings.filterwarnings("ignore", module=r"PIL\.")
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.filters.__exit__(None, None, None)
+
+
+_quiet = _Quiet()

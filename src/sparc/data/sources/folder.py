@@ -1,0 +1,139 @@
+"""Anybody's pictures: a folder that holds one folder for each class."""
+
+import hashlib
+import math
+import statistics
+import unicodedata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from sparc.data.archive import names, read
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.pictures import decode_all, is_picture, short_side
+from sparc.data.progress import Progress, no_progress
+from sparc.data.sources.source import Source
+from sparc.errors import InputError
+
+Classes = Mapping[str, Sequence[str]]
+"""Of each class, by name, its pictures relative to the folder."""
+
+_TEST_FOLDERS = ("test", "val", "valid", "validation")
+_MEASURED = 500
+"""How many pictures' headers are looked at to choose a size."""
+_LAYOUT = "put the pictures of each class into a folder named after the class, such as cat/1.jpg and dog/1.jpg"
+
+
+class Folder(Source):
+    """A folder of class folders with pictures of any size and kind.
+
+    If it holds `train` and `test` (else `val`, `valid`) with class folders, these are the split, else a share of each
+    class is held out for testing. Which pictures these are depends on their names alone, so that a picture does not
+    move from testing to training when others are added beside it, save for one or two at the edge of the share.
+    """
+
+    title = "Folder"
+
+    def __init__(self, path: Path | str, size: int | None = None, test_share: float = 0.2) -> None:
+        if size is not None and not 8 <= size <= 1024:
+            raise InputError(f"a picture size of {size} is out of range: choose from 8 to 1024.")
+        if not 0 < test_share < 1:
+            raise InputError(f"a test share of {test_share} is out of range: choose between 0 and 1.")
+        self.path = Path(path)
+        self.size = size
+        self.test_share = test_share
+
+    def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
+        """Read the folder; `data` plays no part, as the folder is named already."""
+        parts = part_folders(self.path)
+        test = next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
+        if "train" in parts and test:
+            return self._given(parts["train"], test, progress)
+        only_train = [folder.name for folder in _visible_folders(self.path)] == ["train"] and "train" in parts
+        return self._held_out(parts["train"] if only_train else self.path, progress)
+
+    def _held_out(self, path: Path, progress: Progress) -> Splits:
+        classes = class_folders(path)
+        test = {name: _chosen(pictures, self.test_share) for name, pictures in classes.items()}
+        train = {name: sorted({*pictures} - {*test[name]}) for name, pictures in classes.items()}
+        size = self.size or _usual_size(path, classes)
+        return Splits(read_classes(path, train, size, progress), read_classes(path, test, size, progress))
+
+    def _given(self, train: Path, test: Path, progress: Progress) -> Splits:
+        train_classes, test_classes = class_folders(train), class_folders(test)
+        for name in sorted(train_classes.keys() ^ test_classes.keys()):
+            has, lacks = (train, test) if name in train_classes else (test, train)
+            raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes.")
+        size = self.size or _usual_size(train, train_classes)
+        return Splits(
+            read_classes(train, train_classes, size, progress), read_classes(test, test_classes, size, progress)
+        )
+
+
+def part_folders(path: Path) -> dict[str, Path]:
+    """The folders `train`, `test` and so on in `path`, by their names in small letters, that hold class folders."""
+    found = {folder.name.lower(): folder for folder in _visible_folders(path)}
+    return {name: found[name] for name in ("train", *_TEST_FOLDERS) if name in found and _visible_folders(found[name])}
+
+
+def class_folders(path: Path) -> Classes:
+    """The classes in `path`, sorted by name; pictures in folders inside a class folder are of that class."""
+    classes: dict[str, list[str]] = {_class_name(folder): [] for folder in _visible_folders(path)}
+    pictures = names(path, is_picture)
+    if not classes:
+        what = "pictures but no folders of classes" if pictures else "neither pictures nor folders of classes"
+        raise InputError(f"{path} holds {what}: {_LAYOUT}.")
+    for picture in pictures:
+        if "/" in picture:
+            classes[_class_name(path / picture.split("/", 1)[0])].append(picture)
+    if not any(classes.values()):
+        raise InputError(f"{path} holds folders but no pictures in them: {_LAYOUT}.")
+    for name, members in classes.items():
+        if not members:
+            raise InputError(f"{path} has no picture of the class “{name}”: add some, or remove the class.")
+    return dict(sorted(classes.items()))
+
+
+def read_classes(path: Path, classes: Classes, size: int, progress: Progress) -> ImageSet:
+    """The pictures, class after class, decoded and brought to one size."""
+    chosen = [picture for pictures in classes.values() for picture in pictures]
+    contents = ((str(path / name), content) for name, content in read(path, chosen))
+    images = decode_all(contents, len(chosen), size, progress, resize=True)
+    counts = torch.tensor([len(pictures) for pictures in classes.values()])
+    return ImageSet(images, torch.arange(len(classes)).repeat_interleave(counts), tuple(classes))
+
+
+def _visible_folders(path: Path) -> list[Path]:
+    try:
+        inside = sorted(path.iterdir())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): name a folder of class folders.") from error
+    return [folder for folder in inside if not folder.name.startswith((".", "__MACOSX")) and folder.is_dir()]
+
+
+def _class_name(folder: Path) -> str:
+    try:
+        folder.name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the folder {str(folder)!a} has a name that is not UTF-8: rename it.") from error
+    return unicodedata.normalize("NFC", folder.name)
+
+
+def _chosen(pictures: Sequence[str], share: float) -> list[str]:
+    """The pictures for testing: at least one if there are two, and never all.
+
+    >>> _chosen(["a/1.png"], 0.2), len(_chosen(["a/1.png", "a/2.png"], 0.9)), len(_chosen(list("abcdefghij"), 0.2))
+    ([], 1, 2)
+    """
+    count = min(max(round(share * len(pictures)), 1), len(pictures) - 1)
+    by_digest = sorted(pictures, key=lambda name: hashlib.sha256(unicodedata.normalize("NFC", name).encode()).digest())
+    return sorted(by_digest[:count])
+
+
+def _usual_size(path: Path, classes: Classes) -> int:
+    """The median short side, down to a multiple of 32 and within 32 to 96, where small nets learn in minutes."""
+    pictures = [picture for members in classes.values() for picture in members]
+    measured = pictures[:: math.ceil(len(pictures) / _MEASURED)]
+    median = int(statistics.median(short_side(path / picture) for picture in measured))
+    return min(max(median // 32 * 32, 32), 96)

@@ -1,0 +1,86 @@
+"""MiniImageNet: 100 classes of ImageNet with 600 pictures each, here at 84 × 84 pixels.
+
+It comes from few-shot learning, where whole classes are kept for testing; a continual learner has to see every class,
+so the usual split into train, val and test is undone and the last sixth of each class's pictures is tested on.
+
+O. Vinyals et al.: Matching Networks for One Shot Learning, 2016; the csv files are of S. Ravi, H. Larochelle, 2017.
+"""
+
+import csv
+import re
+from pathlib import Path
+
+from sparc.data.imageset import Splits
+from sparc.data.progress import Progress
+from sparc.data.sources.folder import Classes, class_folders, part_folders, read_classes
+from sparc.data.sources.stored import StoredSource
+from sparc.errors import InputError
+
+SIZE = 84
+_PARTS = ("train", "val", "test")
+
+
+class MiniImageNet(StoredSource):
+    """From the csv files with `images/`, or from class folders, which may lie in train, val and test folders."""
+
+    name = "miniimagenet"
+    title = "MiniImageNet"
+    classes = 100
+    folders = frozenset({"miniimagenet", "miniimagenet84"})
+    accepts = "a folder mini-imagenet with train.csv, val.csv, test.csv and images/, or with its class folders,"
+
+    def read(self, place: Path, progress: Progress) -> Splits | None:
+        if (place / "train.csv").is_file():
+            parts = {part: _listed(place, part) for part in _PARTS}
+        elif self._has_class_folders(place):
+            folders = part_folders(place) or {"": place}
+            parts = {name: _below(place, folder) for name, folder in folders.items()}
+        else:
+            return None
+        train, test = _split(parts)
+        return Splits(read_classes(place, train, SIZE, progress), read_classes(place, test, SIZE, progress))
+
+    def _has_class_folders(self, place: Path) -> bool:
+        """Whether the folders are of this set: by where they lie, or else by WordNet's numbers, as ImageNet's are."""
+        inside = [child.name for folder in (place, place / "train") if folder.is_dir() for child in folder.iterdir()]
+        return self.goes_by(place.name) or any(re.fullmatch(r"n\d{8}", name) for name in inside)
+
+
+def _listed(place: Path, part: str) -> Classes:
+    """The pictures that a csv file lists, by class, in its order."""
+    path = place / f"{part}.csv"
+    classes: dict[str, list[str]] = {}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file, strict=True):
+                filename, label = row["filename"], row["label"]
+                if not label or not filename.isprintable():
+                    raise csv.Error(f"there is a row with {filename!r} and {label!r}")
+                classes.setdefault(label, []).append(f"images/{filename}")
+    except (OSError, UnicodeError, csv.Error, KeyError) as error:
+        raise InputError(
+            f"{path} is no list of pictures with the columns filename and label ({error}): fetch the set again."
+        ) from error
+    return classes
+
+
+def _below(place: Path, folder: Path) -> Classes:
+    inside = f"{folder.name}/" if folder != place else ""
+    return {name: [inside + picture for picture in pictures] for name, pictures in class_folders(folder).items()}
+
+
+def _split(parts: dict[str, Classes]) -> tuple[Classes, Classes]:
+    """Train and test pictures of every class, in the order of class names."""
+    match parts:
+        case {"train": train, "test": test} if train.keys() == test.keys():
+            return dict(sorted(train.items())), dict(sorted(test.items()))
+    classes: dict[str, list[str]] = {}
+    for part in parts.values():
+        for name, pictures in part.items():
+            classes.setdefault(name, []).extend(pictures)
+    classes = dict(sorted(classes.items()))
+    cut = {name: len(pictures) * 5 // 6 for name, pictures in classes.items()}
+    return (
+        {name: pictures[: cut[name]] for name, pictures in classes.items()},
+        {name: pictures[cut[name] :] for name, pictures in classes.items()},
+    )

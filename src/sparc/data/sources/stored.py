@@ -1,0 +1,95 @@
+"""A set that lies in files: where it is looked for, and where it goes when it has to be fetched."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from sparc.data.download import DownloadError, Remote, fetch
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.progress import Progress, no_progress
+from sparc.data.sources.source import Source
+from sparc.errors import InputError
+
+VARIABLE = "SPARC_DATA"
+
+
+class StoredSource(Source):
+    """Looks in the folder the user named (or SPARC_DATA names), then in the user's cache, then on the web."""
+
+    classes: ClassVar[int]
+    folders: ClassVar[frozenset[str]]
+    """What the set's folder goes by, in small letters and digits alone: people write Tiny-ImageNet_200 as they like."""
+    accepts: ClassVar[str]
+    """The files it is read from, in words for the user who has to bring them."""
+    remote: ClassVar[Remote | None] = None
+
+    @abstractmethod
+    def read(self, place: Path, progress: Progress) -> Splits | None:
+        """The set, or None if nothing of it lies in `place`."""
+
+    def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
+        named, cache = _named(data), _cache()
+        for root in [cache] if named is None else [named, cache]:
+            for place in self._places(root):
+                found = self.read(place, progress)
+                if found is not None:
+                    return self._checked(found, place)
+        return self._fetched(named, cache, progress)
+
+    def _places(self, root: Path) -> Iterator[Path]:
+        if root.is_dir():
+            yield from sorted(place for place in root.iterdir() if self.goes_by(place.name) and place.is_dir())
+            yield root
+
+    def goes_by(self, name: str) -> bool:
+        return "".join(filter(str.isalnum, name.lower())) in self.folders
+
+    def _fetched(self, named: Path | None, cache: Path, progress: Progress) -> Splits:
+        looked = f"not in {cache}" if named is None else f"neither in {named} nor in {cache}"
+        todo = f"put {self.accepts} into {named or cache}."
+        if self.remote is None:
+            raise InputError(f"{self.title} is {looked}, and it has no official download: {todo}")
+        folder = cache / self.name
+        try:
+            fetch(self.remote, folder, progress)
+        except DownloadError as error:
+            raise InputError(f"{self.title} is {looked}, and {error}: {todo}") from error
+        found = self.read(folder, progress)
+        assert found is not None
+        return self._checked(found, folder)
+
+    def _checked(self, splits: Splits, place: Path) -> Splits:
+        for part, images in splits._asdict().items():
+            found = len(images.class_names)
+            if found != self.classes:
+                raise InputError(
+                    f"{place} holds {found} classes where {self.title} has {self.classes}: fetch the set again, or put "
+                    f"the files of another set elsewhere."
+                )
+            check_no_class_is_empty(images, f"{place} ({part})")
+        if splits.train.class_names != splits.test.class_names:
+            raise InputError(f"{place} has other class names for training than for testing: fetch the set again.")
+        return splits
+
+
+def check_no_class_is_empty(images: ImageSet, where: str) -> None:
+    for name, count in zip(images.class_names, images.counts(), strict=True):
+        if count == 0:
+            raise InputError(f"{where} has no picture of the class “{name}”: add some, or remove the class.")
+
+
+def _named(data: Path | None) -> Path | None:
+    named, by = data, "the data folder"
+    if data is None and os.environ.get(VARIABLE):
+        named, by = Path(os.environ[VARIABLE]).expanduser(), f"the data folder that {VARIABLE} names"
+    if named is not None and not named.is_dir():
+        state = "is not a folder" if named.exists() else "does not exist"
+        raise InputError(f"{by}, {named}, {state}: name the folder in which the data sets lie.")
+    return named
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "sparc"

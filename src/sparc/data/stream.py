@@ -1,0 +1,135 @@
+"""The stream: a data set cut into tasks that arrive one after another."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from sparc.data.imageset import ImageSet, Splits
+from sparc.errors import InputError
+
+VALIDATION_SEED = 0
+"""The held-out pictures are the same in every run, whatever its seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method is given to learn at one stage.
+
+    Labels are places in the order in which classes are seen, so a task's classes are always a range.
+    """
+
+    index: int
+    classes: range
+    train: ImageSet
+    validation: ImageSet
+    """Held out from the training pictures; empty unless a share was asked for."""
+    test: ImageSet
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.train.class_names[self.classes.start : self.classes.stop]
+
+
+class Stream(Sequence[Task]):
+    """Tasks made when they are asked for, so that no more than one task is held twice in memory.
+
+    >>> pictures = ImageSet(torch.zeros(6, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 2] * 2), ("a", "b", "c"))
+    >>> [task.class_names for task in Stream(Splits(pictures, pictures), sizes=[2, 1])]
+    [('a', 'b'), ('c',)]
+    """
+
+    def __init__(
+        self, splits: Splits, sizes: Sequence[int], order_seed: int | None = None, validation: float = 0.0
+    ) -> None:
+        names = splits.train.class_names
+        check_sizes(sizes, len(names))
+        for what, pictures in (("training", splits.train), ("test", splits.test)):
+            for name, count in zip(names, pictures.counts(), strict=True):
+                if count == 0:
+                    raise InputError(f"class “{name}” has no {what} picture: add some or leave the class out")
+        order = torch.arange(len(names))
+        if order_seed is not None:
+            order = torch.randperm(len(names), generator=torch.Generator().manual_seed(order_seed))
+        self.sizes = list(sizes)
+        self.class_names = tuple(names[label] for label in order.tolist())
+        self._train = _in_order(splits.train, order, self.class_names)
+        self._test = _in_order(splits.test, order, self.class_names)
+        self._held_out = hold_out(self._train.labels, validation)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self.task(index) for index in range(len(self)))
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def] # Sequence wants slices as well
+        if isinstance(index, slice):
+            return [self.task(place) for place in range(len(self))[index]]
+        return self.task(range(len(self))[index])
+
+    def classes(self, index: int) -> range:
+        """The places of a task's classes among all classes."""
+        start = sum(self.sizes[:index])
+        return range(start, start + self.sizes[index])
+
+    def task(self, index: int) -> Task:
+        mine = _within(self._train.labels, self.classes(index))
+        return Task(
+            index,
+            self.classes(index),
+            train=self._train.take(torch.nonzero(mine & ~self._held_out).flatten()),
+            validation=self._train.take(torch.nonzero(mine & self._held_out).flatten()),
+            test=self._test.take(torch.nonzero(_within(self._test.labels, self.classes(index))).flatten()),
+        )
+
+    def train_counts(self) -> list[int]:
+        """How many training pictures each task has."""
+        kept = self._train.labels[~self._held_out]
+        return [int(_within(kept, self.classes(index)).sum()) for index in range(len(self))]
+
+
+def equal_sizes(classes: int, tasks: int) -> list[int]:
+    """As equal as can be, the larger tasks first.
+
+    >>> equal_sizes(100, 5), equal_sizes(10, 4)
+    ([20, 20, 20, 20, 20], [3, 3, 2, 2])
+    """
+    if not 1 <= tasks <= classes:
+        raise InputError(f"--tasks {tasks} cannot be cut from {classes} classes: choose 1 to {classes}")
+    return [classes // tasks + (index < classes % tasks) for index in range(tasks)]
+
+
+def check_sizes(sizes: Sequence[int], classes: int) -> None:
+    if not sizes or min(sizes) < 1:
+        raise InputError(f"--sizes {' '.join(map(str, sizes))} has a task without a class: every size is at least 1")
+    if sum(sizes) != classes:
+        raise InputError(
+            f"--sizes {' '.join(map(str, sizes))} adds up to {sum(sizes)}, but there are {classes} classes"
+        )
+
+
+def hold_out(labels: Tensor, share: float) -> Tensor:
+    """Which pictures are held out for validation: this share of every class, though never all of it."""
+    if not 0 <= share < 1:
+        raise InputError(f"--validation {share:g} is not a share: it must be at least 0 and below 1")
+    held = torch.zeros(len(labels), dtype=torch.bool)
+    if share == 0:
+        return held
+    generator = Generator().manual_seed(VALIDATION_SEED)
+    for label in labels.unique().tolist():
+        places = torch.nonzero(labels == label).flatten()
+        count = min(max(round(share * len(places)), 1), len(places) - 1)
+        held[places[torch.randperm(len(places), generator=generator)[:count]]] = True
+    return held
+
+
+def _in_order(pictures: ImageSet, order: Tensor, class_names: tuple[str, ...]) -> ImageSet:
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+    return ImageSet(pictures.images, place[pictures.labels], class_names)
+
+
+def _within(labels: Tensor, classes: range) -> Tensor:
+    return (labels >= classes.start) & (labels < classes.stop)

@@ -1,0 +1,151 @@
+"""One run: from a config to a folder with its result."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparc import __version__
+from sparc.data import benchmarks
+from sparc.data.imageset import Splits
+from sparc.data.progress import Progress, no_progress
+from sparc.data.stream import Stream
+from sparc.errors import InputError
+from sparc.experiment.config import RunConfig
+from sparc.experiment.result import Result, read_result, triangle
+from sparc.files import check_writable, write_atomic
+from sparc.methods import METHODS, Method
+from sparc.train import EpochReport, Observer, StageReport, Trainer, seeded
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A result and where it lies."""
+
+    result: Result
+    folder: Path
+    was_there: bool
+    """An earlier run of the same config on the same pictures; nothing was run."""
+
+
+def run(
+    config: RunConfig,
+    out: Path,
+    data: Path | None = None,
+    device: str = "cpu",
+    fresh: bool = False,
+    progress: Progress = no_progress,
+    observe: Callable[[Stream], Observer] = lambda stream: Observer(),
+) -> Finished:
+    """Run what is not there yet. Nothing is written before it has ended well."""
+    benchmark = benchmarks.find(config.benchmark)
+    check_writable(out)
+    splits = benchmark.load(data, config.stream.image_size, progress)
+    fingerprint = _fingerprint(splits)
+    folder = out / config.folder_name(fingerprint)
+    if (folder / "result.json").exists() and not fresh:
+        return Finished(read_result(folder / "result.json"), folder, was_there=True)
+    stream = config.stream.cut(splits, benchmark)
+    method = METHODS.find(config.method)(
+        config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
+    ).to(_device(device))
+    log = Log(observe(stream))
+    trainer = Trainer(method, stream, config.recipe, benchmark.augment(stream[0]), config.seed, log)
+    result = _result(
+        config,
+        stream,
+        method,
+        trainer.run(),
+        data={
+            "fingerprint": fingerprint,
+            "train": len(splits.train),
+            "test": len(splits.test),
+            "image_size": list(splits.train.size),
+        },
+        device=device,
+    )
+    write_atomic(folder / "log.jsonl", "".join(json.dumps(line) + "\n" for line in log.lines).encode())
+    result.write(folder / "result.json")
+    return Finished(result, folder, was_there=False)
+
+
+class Log(Observer):
+    """A line an epoch and a line a task, beside whatever another observer does."""
+
+    def __init__(self, inner: Observer) -> None:
+        self.inner = inner
+        self.lines: list[dict[str, Any]] = []
+
+    def training(self, report: EpochReport) -> None:
+        if report.epoch_over:
+            self.lines.append({"event": "epoch", **asdict(report)})
+        self.inner.training(report)
+
+    def stage(self, report: StageReport) -> None:
+        self.lines.append({"event": "stage", **asdict(report)})
+        self.inner.stage(report)
+
+
+def _result(
+    config: RunConfig, stream: Stream, method: Method, reports: list[StageReport], data: dict[str, Any], device: str
+) -> Result:
+    costs = method.costs()
+    held_out = [report.validation for report in reports if report.validation]
+    return Result(
+        config=config.as_json(),
+        class_names=list(stream.class_names),
+        sizes=stream.sizes,
+        class_il=triangle([report.test.class_il for report in reports]),
+        task_il=triangle([report.test.task_il for report in reports]),
+        validation={
+            "class_il": triangle([evaluation.class_il for evaluation in held_out]),
+            "task_il": triangle([evaluation.task_il for evaluation in held_out]),
+        }
+        if held_out
+        else None,
+        landings=reports[-1].test.landings,
+        parameters=costs.parameters,
+        parameters_by_owner=method.parameters_by_owner(),
+        passes={"forward": costs.forward, "backward": costs.backward},
+        buffer_bytes=costs.buffer_bytes,
+        seconds={
+            "train": [report.train_seconds for report in reports],
+            "test": [report.test_seconds for report in reports],
+        },
+        weights_sha256=state_digest(method),
+        data=data,
+        environment={
+            "sparc": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "machine": f"{platform.system()} {platform.machine()}",
+            "device": device,
+            "threads": torch.get_num_threads(),
+        },
+    )
+
+
+def state_digest(method: Method) -> str:
+    """A digest of the whole state, to the bit."""
+    digest = hashlib.sha256()
+    for name, value in sorted(method.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _fingerprint(splits: Splits) -> str:
+    return hashlib.sha256((splits.train.fingerprint() + splits.test.fingerprint()).encode()).hexdigest()
+
+
+def _device(name: str) -> torch.device:
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"--device {name} cannot be used ({reason}): leave it out to use the processor") from error

@@ -1,0 +1,33 @@
+"""Files that are either whole or not there."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from sparc.errors import InputError
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def check_writable(folder: Path) -> None:
+    """Find out before hours of work whether its result can be kept, and leave no trace."""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=existing):
+            pass
+    except OSError as error:
+        raise InputError(f"--out {folder} cannot be written ({error.strerror}): choose another folder") from error

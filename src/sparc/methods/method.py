@@ -1,0 +1,123 @@
+"""The contract: a method says what it does differently, and nothing else.
+
+The trainer owns epochs, batches, optimizer steps, progress and evaluation. A method is an `nn.Module`, so that all its
+state (nets, masks, importance weights, buffers) is in `state_dict()`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Generator, Tensor, nn
+
+from sparc.data.stream import Task
+from sparc.methods.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a method lets its user choose; the text under a field is its help."""
+
+    width: float = 1.0
+    """Filters of the first layer, as a multiple of 64."""
+    depth: int | None = None
+    """Layers of two residual blocks; without it as many as suit the pictures, at most 4."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Pictures of the current task."""
+
+    images: Tensor
+    """float, augmented and normalized."""
+    labels: Tensor
+    """Places among all classes, in the order in which they were seen."""
+    last_epoch: bool
+    """Of the phase."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """A stretch of a task's training with its own recipe."""
+
+    recipe: Recipe
+    name: str = "train"
+    parameters: Sequence[nn.Parameter] | None = None
+    """What is trained; without it all that takes a gradient."""
+    loss: Callable[[Batch], Tensor] | None = None
+    """Without it the method's own."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a method asks for."""
+
+    parameters: int
+    """Kept after the tasks learned so far, copies of the model and masks included."""
+    forward: int = 1
+    """Passes a training step."""
+    backward: int = 1
+    buffer_bytes: int = 0
+    """For pictures and logits of old tasks."""
+
+
+class Method(nn.Module, ABC):
+    """A way of learning a stream. A file in this package with a subclass that has a `name` is a method."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    Settings: ClassVar[type[Settings]] = Settings
+    recipe: ClassVar[Recipe] = Recipe()
+    """Its authors' defaults."""
+
+    @abstractmethod
+    def __init__(self, settings: Any, channels: int, image_size: tuple[int, int], generator: Generator) -> None:
+        """Make what there is before the first task; all chance comes from the generator."""
+        super().__init__()
+        self.generator = generator
+
+    @abstractmethod
+    def begin_task(self, task: Task) -> None:
+        """Make room for the task's classes."""
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> Tensor:
+        """The scalar that a step lowers."""
+
+    @abstractmethod
+    def logits(self, images: Tensor) -> Tensor:
+        """Over all classes seen so far, in the order in which they were seen."""
+
+    @abstractmethod
+    def costs(self) -> Costs: ...
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        """How the task is trained."""
+        return [Phase(recipe)]
+
+    def after_step(self) -> None:
+        """Called after every optimizer step."""
+
+    def end_task(self, task: Task) -> None:
+        """Called when the task's last phase is over."""
+
+    def parameters_by_owner(self) -> dict[str, int]:
+        """How many parameters each part of the method holds, for people to look at."""
+        return {"net": self.costs().parameters}
+
+    def get_extra_state(self) -> Tensor:
+        return self.generator.get_state()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Nothing yet: nets that grow while they are loaded draw from the generator, so its state is put back last."""
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """As in `nn.Module`, but nets, and the method's own buffers, may have grown since."""
+        for name, _ in self.named_buffers(recurse=False):
+            if name in state_dict:
+                setattr(self, name, state_dict[name].clone())
+        outcome = super().load_state_dict(state_dict, strict, assign)
+        self.generator.set_state(state_dict["_extra_state"])
+        return outcome

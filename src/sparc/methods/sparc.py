@@ -1,0 +1,105 @@
+"""SPARC: a tiny frozen sub-network a task, half of whose point-wise filters all tasks share.
+
+Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal and Full Model Surrogates", ICML 2025.
+No picture of an old task is kept and no copy of the model is made.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from sparc.data.stream import Task
+from sparc.errors import InputError
+from sparc.methods.method import Batch, Costs, Method, Settings
+from sparc.methods.recipe import Recipe
+from sparc.nn.sparc import SparcNet
+
+
+@dataclass(frozen=True)
+class SparcSettings(Settings):
+    width: float = 0.5
+    """Filters of the first layer of each working memory, as a multiple of 64."""
+    shared: float = 0.5
+    """Share of the point-wise filters that is the semantic memory's; 0 isolates the tasks completely."""
+    alpha: float = 0.99
+    """How much of the semantic memory is kept at each consolidation."""
+    kappa: float = 5.0
+    """Where re-normalization puts the largest activation of every head; 0 leaves the heads as they are."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1:
+            raise InputError(f"--alpha {self.alpha:g} must lie between 0 and 1")
+        if not self.kappa >= 0:
+            raise InputError(f"--kappa {self.kappa:g} must not be negative")
+
+
+class SPARC(Method):
+    name = "sparc"
+    title = "SPARC"
+    paper = "Bhat et al., ICML 2025"
+    Settings = SparcSettings
+    recipe = Recipe(lr=5e-3, optimizer="adam")
+
+    def __init__(
+        self, settings: SparcSettings, channels: int, image_size: tuple[int, int], generator: Generator
+    ) -> None:
+        super().__init__(settings, channels, image_size, generator)
+        self.settings = settings
+        self.net = SparcNet(channels, image_size, settings.width, settings.depth, settings.shared, generator)
+        self.maxima: Tensor
+        self.register_buffer("maxima", torch.empty(0))
+        """A: the largest logit of each training sample in the last epoch."""
+
+    def begin_task(self, task: Task) -> None:
+        self.net.add_task(len(task.classes))
+        self.net.semantic.requires_grad_(task.index == 0)
+
+    def loss(self, batch: Batch) -> Tensor:
+        current = len(self.net.working) - 1
+        logits = self.net.task_logits(batch.images, current)
+        if batch.last_epoch:
+            self.maxima = torch.cat((self.maxima, logits.detach().amax(1)))
+        return cross_entropy(logits, batch.labels - sum(self.net.task_sizes[:current]))
+
+    def end_task(self, task: Task) -> None:
+        memory = self.net.memories()[-1]
+        if self.settings.kappa:
+            renormalize(memory.head, self.maxima, self.settings.kappa)
+        if task.index > 0:
+            self.net.semantic.consolidate(memory, self.settings.alpha)
+        self.net.semantic.requires_grad_(False)
+        memory.freeze()
+        self.maxima = self.maxima[:0]
+
+    def logits(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net(images)
+        return logits
+
+    def costs(self) -> Costs:
+        return Costs(parameters=self.net.parameter_counts().total)
+
+    def parameters_by_owner(self) -> dict[str, int]:
+        counts = self.net.parameter_counts()
+        return {"working memories": sum(counts.tasks), "semantic memory": counts.semantic, "heads": sum(counts.heads)}
+
+
+@torch.no_grad()
+def renormalize(head: nn.Linear, maxima: Tensor, kappa: float) -> None:
+    """Scale a head so that its largest usual activation is κ, and no task shouts down the others."""
+    eta = largest_usual(maxima)
+    # A head that never answers above 0 has no scale to bring to κ, and a negative one would turn it upside down.
+    if eta > 0:
+        head.weight.mul_(kappa / eta)
+        head.bias.mul_(kappa / eta)
+
+
+def largest_usual(maxima: Tensor) -> float:
+    """η: the largest of A that is no outlier, lying at most one inter-quartile range above the third quartile.
+
+    >>> largest_usual(torch.tensor([1.0, 2.0, 3.0, 4.0, 100.0]))
+    4.0
+    """
+    first, third = maxima.double().quantile(torch.tensor([0.25, 0.75], dtype=torch.float64, device=maxima.device))
+    return float(maxima[maxima <= third + (third - first)].max())

@@ -1,0 +1,235 @@
+"""SPARC's net: one working memory a task, one semantic memory for all of them.
+
+Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal and Full Model Surrogates", ICML 2025.
+Each working memory is a small ResNet of depth-wise separable convolutions; the semantic memory owns a share of the
+point-wise filters in every one of its layers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self, cast
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import conv2d, relu
+
+from sparc.errors import InputError
+from sparc.nn.head import count_parameters, new_head
+from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
+from sparc.nn.separable import SeparableConv, new_pointwise
+
+MIN_SIDE = 8
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One separable convolution of the layout: what goes in, what comes out, and who owns how much of it."""
+
+    channels: int
+    own: int
+    shared: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Who owns how many parameters."""
+
+    tasks: tuple[int, ...]
+    """Of each working memory, its head left out."""
+    heads: tuple[int, ...]
+    """Of each task's head."""
+    semantic: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.tasks) + sum(self.heads) + self.semantic
+
+
+class SemanticMemory(nn.Module):
+    """The point-wise filters that every task uses: one bank a separable convolution."""
+
+    def __init__(self, units: list[Unit], generator: Generator) -> None:
+        super().__init__()
+        self.filters = nn.ParameterList(
+            new_pointwise(unit.channels, unit.shared, unit.own + unit.shared, generator) for unit in units
+        )
+
+    @torch.no_grad()
+    def consolidate(self, working: "WorkingMemory", alpha: float) -> None:
+        """semantic ← α·semantic + (1 − α)·own, filter by filter.
+
+        Where a working memory owns more or fewer filters of a layer than the semantic memory (a share other than one
+        half), as many as both have are paired.
+        """
+        for semantic, unit in zip(self.filters, working.separable(), strict=True):
+            pairs = min(len(semantic), len(unit.pointwise))
+            semantic[:pairs].mul_(alpha).add_(unit.pointwise[:pairs], alpha=1 - alpha)
+
+
+class Shortcut(nn.Module):
+    """Where the shape changes: every input channel, subsampled, goes to two output channels with a weight each."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2 * channels, 1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return conv2d(x, self.weight, stride=2, groups=x.shape[1])
+
+
+class Block(nn.Module):
+    """Two separable convolutions around a shortcut."""
+
+    def __init__(self, first: Unit, second: Unit, generator: Generator) -> None:
+        super().__init__()
+        self.first = SeparableConv(first.channels, first.own, first.shared, first.stride, generator)
+        self.second = SeparableConv(second.channels, second.own, second.shared, second.stride, generator)
+        self.shortcut = Shortcut(first.channels) if first.stride > 1 else nn.Identity()
+
+    def forward(self, x: Tensor, semantic: tuple[Tensor, Tensor]) -> Tensor:
+        out = relu(self.first(x, semantic[0]))
+        return relu(self.second(out, semantic[1]) + self.shortcut(x))
+
+
+class WorkingMemory(nn.Module):
+    """One task's sub-network: stem, blocks and head, all of its own but for the semantic filters it is handed."""
+
+    def __init__(self, units: list[Unit], classes: int, generator: Generator) -> None:
+        super().__init__()
+        stem, *rest = units
+        self.stem = SeparableConv(stem.channels, stem.own, stem.shared, stem.stride, generator)
+        self.blocks = nn.ModuleList(
+            Block(first, second, generator) for first, second in zip(rest[::2], rest[1::2], strict=True)
+        )
+        self.head = new_head(units[-1].own + units[-1].shared, classes, generator)
+        self.frozen = False
+
+    def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
+        """What the head sees: the last map, averaged over its places."""
+        stem, *rest = semantic.filters
+        x = relu(self.stem(x, stem))
+        for block, first, second in zip(self.blocks, rest[::2], rest[1::2], strict=True):
+            x = block(x, (first, second))
+        return x.mean((2, 3))
+
+    def forward(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
+        logits: Tensor = self.head(self.features(x, semantic))
+        return logits
+
+    def separable(self) -> Iterator[SeparableConv]:
+        """The separable convolutions, in the order of the semantic memory's filter banks."""
+        return (module for module in self.modules() if isinstance(module, SeparableConv))
+
+    def freeze(self) -> None:
+        """Neither weights nor running statistics change any more."""
+        self.frozen = True
+        self.requires_grad_(False)
+        self.eval()
+
+    def train(self, mode: bool = True) -> Self:
+        return super().train(mode and not self.frozen)
+
+
+class SparcNet(nn.Module):
+    """A net that grows by a working memory a task, with no number of tasks known beforehand.
+
+    >>> net = SparcNet(channels=1, image_size=(8, 8), width=0.25)
+    >>> for classes in (2, 3):
+    ...     memory = net.add_task(classes)
+    >>> net(torch.zeros(7, 1, 8, 8)).shape
+    torch.Size([7, 5])
+    """
+
+    def __init__(
+        self,
+        channels: int = 3,
+        image_size: tuple[int, int] = (32, 32),
+        width: float = 0.5,
+        depth: int | None = None,
+        shared: float = 0.5,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if channels < 1:
+            raise InputError(f"a picture has at least one channel, not {channels}")
+        if min(image_size) < MIN_SIDE:
+            raise InputError(f"pictures of {image_size[0]} × {image_size[1]} are too small: {MIN_SIDE} × {MIN_SIDE} up")
+        depth = suitable_depth(image_size) if depth is None else depth
+        self.units = layout(channels, layer_filters(width, depth), shared)
+        if min(image_size) >> (depth - 1) < 1:
+            raise InputError(f"--depth {depth} leaves nothing of a picture of {image_size[0]} × {image_size[1]}")
+        self.generator = generator if generator is not None else torch.Generator().manual_seed(0)
+        self.semantic = SemanticMemory(self.units, self.generator)
+        self.working = nn.ModuleList()
+
+    @property
+    def task_sizes(self) -> list[int]:
+        """How many classes each task has."""
+        return [memory.head.out_features for memory in self.memories()]
+
+    def memories(self) -> list[WorkingMemory]:
+        return cast(list[WorkingMemory], list(self.working))
+
+    def add_task(self, classes: int) -> WorkingMemory:
+        """Grow by a working memory for a task of so many classes."""
+        if classes < 1:
+            raise InputError(f"a task has at least one class, not {classes}")
+        memory = WorkingMemory(self.units, classes, self.generator).to(self.semantic.filters[0].device)
+        self.working.append(memory)
+        return memory
+
+    def task_logits(self, x: Tensor, task: int) -> Tensor:
+        """Task-IL: the logits of one task's classes, from its working memory alone."""
+        logits: Tensor = self.working[task](x, self.semantic)
+        return logits
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class-IL: the logits of every class, in the order in which the classes were learned."""
+        return torch.cat([self.task_logits(x, task) for task in range(len(self.working))], dim=1)
+
+    def parameter_counts(self) -> ParameterCounts:
+        """
+        >>> net = SparcNet()
+        >>> for _ in range(5):
+        ...     memory = net.add_task(20)
+        >>> net.parameter_counts().total
+        1039659
+        """
+        heads = [count_parameters(memory.head) for memory in self.memories()]
+        tasks = [count_parameters(memory) - head for memory, head in zip(self.memories(), heads, strict=True)]
+        return ParameterCounts(tuple(tasks), tuple(heads), count_parameters(self.semantic))
+
+    def get_extra_state(self) -> Tensor:
+        """What shape the net has grown to, so that its weights can be put back into a net that has not."""
+        return torch.tensor([[memory.head.out_features, memory.frozen] for memory in self.memories()]).reshape(-1, 2)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        for task, (classes, frozen) in enumerate(state.tolist()):
+            memory = self.memories()[task] if task < len(self.working) else self.add_task(classes)
+            if frozen:
+                memory.freeze()
+
+
+def layout(channels: int, filters: list[int], shared: float) -> list[Unit]:
+    """The separable convolutions of one working memory: the stem, then two a block.
+
+    >>> [(unit.channels, unit.own, unit.shared) for unit in layout(3, [16], 0.5)][:2]
+    [(3, 8, 8), (16, 8, 8)]
+    """
+    if not 0 <= shared < 1:
+        raise InputError(f"--shared {shared:g} is not a share of the filters: it must be at least 0 and below 1")
+
+    def unit(channels: int, out: int, stride: int) -> Unit:
+        common = round(out * shared)
+        if common == out or (common == 0 and shared > 0):
+            raise InputError(f"--shared {shared:g} cannot divide {out} filters between two owners: raise --width")
+        return Unit(channels, out - common, common, stride)
+
+    units = [unit(channels, filters[0], 1)]
+    for layer, out in enumerate(filters):
+        for block in range(BLOCKS):
+            shrinks = layer > 0 and block == 0
+            units.append(unit(out // 2 if shrinks else out, out, 2 if shrinks else 1))
+            units.append(unit(out, out, 1))
+    return units
