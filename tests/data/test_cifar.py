@@ -220,6 +220,14 @@ def test_a_bad_parquet_row(parquet_100, shard, encode, tmp_path, row, label, mes
         find("cifar100").load(tmp_path)
 
 
+def test_parquet_files_that_name_other_classes(parquet_100, tiny_cifar, tmp_path):
+    other = tiny_cifar(100)
+    other.names = other.names[::-1]
+    other.parquet([tmp_path / "elsewhere" / "train.parquet"], [parquet_100[1]])
+    with pytest.raises(InputError, match="other class names for training than for testing"):
+        find("cifar100").load(tmp_path)
+
+
 def test_parquet_with_other_columns(parquet_100, shard, tmp_path):
     shard(parquet_100[1], [b""], [0], ["a"], "photo", "fine_label")
     with pytest.raises(InputError, match=r"test\.parquet has the columns photo, fine_label, not “img”"):

@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import tyro
@@ -15,7 +15,7 @@ from sparc.cli.progress import Display
 from sparc.data.benchmarks import BENCHMARKS, FOLDER, Benchmark
 from sparc.errors import InputError
 from sparc.experiment import Finished, RunConfig, StreamSettings, run, usual_recipe
-from sparc.methods import METHODS, Method
+from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
 
 DEFAULT_METHOD = "sparc"
@@ -54,8 +54,7 @@ class How:
 
 
 def main(arguments: list[str]) -> int:
-    method = METHODS.find(_named_method(arguments))
-    given = parse(_arguments(method, _named_benchmark(arguments)), "run", __doc__, arguments)
+    given = arguments_of(arguments)
     what: What = given.what
     how: How = given.how
     if what.seeds < 1:
@@ -104,11 +103,12 @@ def _print(finished: list[Finished]) -> None:
         console.print(f"picture: {picture}{again}", soft_wrap=True, highlight=False)
 
 
-def _arguments(method: type[Method], benchmark: Benchmark) -> type:
-    """One flat set of flags out of the parts; which settings there are depends on the method."""
+def arguments_of(words: list[str]) -> Any:
+    """One flat set of flags out of the parts; which settings there are, and their defaults, is up to the method."""
+    method, benchmark = METHODS.find(_named_method(words)), _named_benchmark(words)
     flat = tyro.conf.OmitArgPrefixes
     recipe = usual_recipe(method, benchmark)
-    return make_dataclass(
+    form = make_dataclass(
         "Arguments",
         [
             ("what", Annotated[What, flat]),
@@ -118,6 +118,7 @@ def _arguments(method: type[Method], benchmark: Benchmark) -> type:
             ("how", Annotated[How, flat], field(default=How())),
         ],
     )
+    return parse(form, "run", __doc__, words)
 
 
 def _named_method(arguments: list[str]) -> str:

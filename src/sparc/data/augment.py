@@ -34,7 +34,7 @@ class Augment:
     """Mirror every other picture, left to right."""
 
     @classmethod
-    def fitted(cls, pictures: ImageSet, padding: int, flip: bool) -> Self:
+    def fitted(cls, pictures: ImageSet, padding: int = 0, flip: bool = False) -> Self:
         """With these pictures' own mean and deviation."""
         per_channel = pictures.images.movedim(1, 0).flatten(1)
         # Counts of the 256 values are exact and need no float copy of the pictures.

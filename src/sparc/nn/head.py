@@ -1,20 +1,19 @@
-"""The linear head, with `nn.Linear`'s initialisation drawn from a generator of our own."""
+"""The linear head, initialised as `nn.Linear` is, but from a generator of our own."""
 
 import torch
 from torch import Generator, nn
-from torch.nn.utils import skip_init
 
 
-def new_head(features: int, classes: int, generator: Generator) -> nn.Linear:
-    """A head for so many classes."""
-    head: nn.Linear = skip_init(
-        nn.Linear, features, classes
-    )  # nn.Linear itself would draw from, and move, the global generator
-    bound = features**-0.5
-    with torch.no_grad():
-        head.weight.uniform_(-bound, bound, generator=generator)
-        head.bias.uniform_(-bound, bound, generator=generator)
-    return head
+class Head(nn.Linear):
+    def __init__(self, features: int, classes: int, generator: Generator) -> None:
+        super().__init__(features, classes)
+        bound = features**-0.5
+        with torch.no_grad():
+            self.weight.uniform_(-bound, bound, generator=generator)
+            self.bias.uniform_(-bound, bound, generator=generator)
+
+    def reset_parameters(self) -> None:
+        """Nothing: `nn.Linear` would draw from, and so move, the global generator here."""
 
 
 def count_parameters(module: nn.Module) -> int:

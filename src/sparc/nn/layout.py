@@ -18,10 +18,9 @@ def layer_filters(width: float, depth: int) -> list[int]:
         raise InputError(f"--depth {depth} gives no net: it must lie between 1 and {MAX_DEPTH}")
     if not width * 64 >= 1:
         raise InputError(f"--width {width:g} gives no filters: it must be at least 1/64")
-    filters = [int(64 * width) * 2**layer for layer in range(depth)]
-    if filters[-1] > MAX_FILTERS:
-        raise InputError(f"--width {width:g} gives {filters[-1]} filters in layer {depth}: {MAX_FILTERS} is the most")
-    return filters
+    if 64 * width * 2 ** (depth - 1) > MAX_FILTERS:
+        raise InputError(f"--width {width:g} gives too many filters in layer {depth}: {MAX_FILTERS} is the most")
+    return [int(64 * width) * 2**layer for layer in range(depth)]
 
 
 def suitable_depth(image_size: tuple[int, int]) -> int:

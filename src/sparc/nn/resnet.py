@@ -9,7 +9,7 @@ from torch.nn.functional import relu
 from torch.nn.utils import skip_init
 
 from sparc.errors import InputError
-from sparc.nn.head import new_head
+from sparc.nn.head import Head
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
 
 
@@ -56,7 +56,7 @@ class ResNet(nn.Module):
                 blocks.append(ResidualBlock(inputs, out, 2 if layer > 0 and block == 0 else 1, self.generator))
                 inputs = out
         self.blocks = nn.Sequential(*blocks)
-        self.head = new_head(inputs, 0, self.generator)
+        self.head = Head(inputs, 0, self.generator)
 
     @property
     def classes(self) -> int:
@@ -68,7 +68,7 @@ class ResNet(nn.Module):
         if classes < 1:
             raise InputError(f"a task has at least one class, not {classes}")
         known = self.head
-        self.head = new_head(known.in_features, known.out_features + classes, self.generator).to(known.weight.device)
+        self.head = Head(known.in_features, known.out_features + classes, self.generator).to(known.weight.device)
         self.head.weight[: known.out_features] = known.weight
         self.head.bias[: known.out_features] = known.bias
 

@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import conv2d, relu
 
 from sparc.errors import InputError
-from sparc.nn.head import count_parameters, new_head
+from sparc.nn.head import Head, count_parameters
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
 from sparc.nn.separable import SeparableConv, new_pointwise
 
@@ -102,7 +102,7 @@ class WorkingMemory(nn.Module):
         self.blocks = nn.ModuleList(
             Block(first, second, generator) for first, second in zip(rest[::2], rest[1::2], strict=True)
         )
-        self.head = new_head(units[-1].own + units[-1].shared, classes, generator)
+        self.head = Head(units[-1].own + units[-1].shared, classes, generator)
         self.frozen = False
 
     def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:

@@ -19,13 +19,31 @@ def plain_table(title: str, first: str, *columns: str) -> Table:
     return table
 
 
+MOST_COLUMNS = 10
+"""Tasks up to which the whole matrix fits a terminal."""
+
+
 def matrix_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
-    """R: a row a stage, a column a task; the last column is the stage's mean A_τ."""
+    """R: a row a stage, a column a task; the last column is the stage's mean A_τ.
+
+    Of a matrix that is too wide, only the diagonal, the last row and the means are shown.
+    """
+    if len(sizes) > MOST_COLUMNS:
+        return _tall_table(title, matrix, sizes)
     table = plain_table(title, "after learning", *(f"task {task + 1}" for task in range(len(sizes))), "mean")
     for stage, row in enumerate(matrix):
         seen = [value for value in row if value is not None]
         cells = ["" if value is None else percent(value, 1) for value in row]
         table.add_row(f"task {stage + 1} ({sizes[stage]} classes)", *cells, f"[bold]{percent(mean(seen), 1)}")
+    return table
+
+
+def _tall_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
+    table = plain_table(title, "task", "when learned", "at the end", "mean when learned")
+    for stage, row in enumerate(matrix):
+        seen = [value for value in row if value is not None]
+        cells = (percent(value, 1) for value in (seen[-1], matrix[-1][stage], mean(seen)))
+        table.add_row(f"task {stage + 1} ({sizes[stage]} classes)", *cells)
     return table
 
 
@@ -35,7 +53,8 @@ def metrics_table(result: Result) -> Table:
     for name, title in METRIC_TITLES.items():
         table.add_row(title, *(percent(asdict(values)[name]) for values in metrics.values()))
     shares = task_probabilities(result.landings)
-    table.add_row("Task probabilities", "  ".join(percent(100 * share, 1) for share in shares), "")
+    if len(shares) <= MOST_COLUMNS:
+        table.add_row("Task probabilities", "  ".join(percent(100 * share, 1) for share in shares), "")
     table.add_row("Efficiency (A_T per M)", percent(efficiency(metrics["class_il"].accuracy, result.parameters)), "")
     return table
 
@@ -50,10 +69,10 @@ def parameters_table(result: Result) -> Table:
 
 def seeds_table(results: list[Result]) -> Table:
     """A row a seed, then mean and sample deviation."""
-    columns = [(setting, name) for setting in SETTING_TITLES for name in ("accuracy", "average", "forgetting")]
-    table = plain_table(
-        "All seeds, in percent", "seed", *(f"{SETTING_TITLES[s]} {METRIC_TITLES[n]}" for s, n in columns)
-    )
+    shown = {"accuracy": "A_T", "average": "Ā", "forgetting": "forgetting"}
+    columns = [(setting, name) for setting in SETTING_TITLES for name in shown]
+    titles = [f"{SETTING_TITLES[setting]}\n{shown[name]}" for setting, name in columns]
+    table = plain_table("All seeds, in percent", "seed", *titles)
     rows = [[asdict(result.metrics()[setting])[name] for setting, name in columns] for result in results]
     for result, row in zip(results, rows, strict=True):
         table.add_row(str(result.config["seed"]), *(percent(value) for value in row))

@@ -1,0 +1,173 @@
+"""The command line, as a person or a script meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparc.cli.main import main
+
+QUICK = ["--epochs", "1", "--width", "0.125", "--batch", "128"]
+
+
+def sparc(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A process of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    command = [sys.executable, "-m", "sparc", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=120, check=False)
+
+
+def test_help_lists_the_verbs_without_importing_torch() -> None:
+    code = "import sys; from sparc.cli.main import main; main(['--help']); sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "run" in done.stdout
+    assert "benchmarks" in done.stdout
+
+
+def test_no_verb_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "usage: sparc VERB" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("sparc ")
+
+
+def test_benchmarks_and_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["benchmarks"]) == 0
+    assert "seq-cifar100-20" in capsys.readouterr().out
+    assert main(["methods"]) == 0
+    out = capsys.readouterr().out
+    assert "sparc" in out
+    assert "sgd" in out
+
+
+def test_a_run_prints_tables_and_says_where_the_picture_is(tmp_path: Path) -> None:
+    done = sparc("run", "seq-digits", *QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for title in ("Class-IL accuracy", "Task-IL accuracy", "Metrics", "Forgetting", "Parameters", "semantic memory"):
+        assert title in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("picture: ")]
+    assert (tmp_path / line.removeprefix("picture: ")).read_bytes().startswith(b"\x89PNG")
+    assert "task 5/5 learned" in done.stderr, "progress goes to standard error"
+
+
+def test_json_is_all_that_goes_to_standard_output(tmp_path: Path) -> None:
+    command = ["run", "seq-digits", *QUICK, "--seeds", "2", "--json", "--out", str(tmp_path)]
+    done = sparc(*command)
+    content = json.loads(done.stdout)
+    assert [each["config"]["seed"] for each in content["runs"]] == [0, 1]
+    accuracies = [each["metrics"]["class_il"]["accuracy"] for each in content["runs"]]
+    assert content["summary"]["class_il"]["accuracy"]["mean"] == pytest.approx(sum(accuracies) / 2)
+    assert all(Path(each["folder"], "result.json").exists() for each in content["runs"])
+    again = json.loads(sparc(*command).stdout)
+    assert again == content
+
+
+def test_several_seeds_end_in_mean_and_deviation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "seq-digits", *QUICK, "--seeds", "2", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "mean" in out
+    assert "deviation" in out
+
+
+def test_a_folder_of_pictures_can_be_run(
+    picture_folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = picture_folder(classes=4)
+    assert main(["run", str(folder), *QUICK, "--sizes", "1", "3", "--out", str(tmp_path / "runs")]) == 0
+    assert "task 2 (3 classes)" in capsys.readouterr().out
+
+
+def test_settings_in_the_help_are_the_methods_own(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, there in ((["--method", "sparc"], True), (["--method=sgd"], False)):
+        with pytest.raises(SystemExit) as end:
+            main(["run", "seq-digits", *arguments, "--help"])
+        assert end.value.code == 0
+        assert ("--kappa" in capsys.readouterr().out) is there
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rum"], "unknown verb “rum”: did you mean run?"),
+        (["run", "seq-digit"], "unknown benchmark “seq-digit”: did you mean seq-digits"),
+        (["run", "seq-digits", "--method", "spark"], "unknown method “spark”: did you mean sparc?"),
+        (["run", "./nowhere"], "there is no folder ./nowhere"),
+        (["run", "seq-digits", "--tasks", "11"], "--tasks 11 cannot be cut from 10 classes"),
+        (["run", "seq-digits", "--sizes", "5", "6"], "--sizes 5 6 adds up to 11, but there are 10 classes"),
+        (["run", "seq-digits", "--width", "0.001"], "--width 0.001 gives no filters"),
+        (["run", "seq-digits", "--depth", "0"], "--depth 0 gives no net"),
+        (["run", "seq-digits", "--epochs", "0"], "--epochs 0 learns nothing"),
+        (["run", "seq-digits", "--alpha", "2"], "--alpha 2 must lie between 0 and 1"),
+        (["run", "seq-digits", "--seeds", "0"], "--seeds 0 runs nothing"),
+        (["run", "seq-digits", "--seed", "-1"], "--seed -1 must not be negative"),
+        (["run", "seq-digits", "--threads", "0"], "--threads 0 must lie between"),
+        (["run", "seq-digits", "--lr", "1e30"], "in task 1, epoch 1, step "),
+        (["run", "seq-cifar10", "--data", "nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("sparc: ")
+    assert len(captured.err.splitlines()) == 1
+    assert sentence in captured.err
+    assert list(tmp_path.iterdir()) == [], "nothing was written"
+
+
+def test_a_broken_archive_and_a_broken_picture_are_named(
+    tmp_path: Path, picture_folder: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cifar-100-binary.tar.gz").write_bytes(b"not an archive")
+    assert main(["run", "seq-cifar100-5", "--data", str(tmp_path), "--out", str(tmp_path / "runs")]) == 2
+    assert "cifar-100-binary.tar.gz" in capsys.readouterr().err
+    folder = picture_folder()
+    (folder / "class-1" / "0.png").write_bytes(b"not a picture")
+    assert main(["run", str(folder), "--out", str(tmp_path / "runs")]) == 2
+    assert "0.png" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["run", "seq-digits", "--epoch", "3"], ["run", "seq-digits", "--lr", "x"]]
+)
+def test_flags_that_do_not_parse_exit_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert "sparc run --help" in capsys.readouterr().err
+
+
+def test_output_cut_off_by_its_reader_is_no_traceback() -> None:
+    command = f"{sys.executable} -m sparc benchmarks | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_stops_with_130_and_nothing_written(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sparc", "run", "seq-digits", "--epochs", "5", "--width", "0.125"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        assert "task 1/5 learned" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "sparc: stopped"
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []

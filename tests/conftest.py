@@ -1,0 +1,64 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import settings
+
+from sparc.data.augment import Augment
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.stream import Stream
+
+torch.set_num_threads(1)
+settings.register_profile("suite", deadline=None, max_examples=50)
+settings.load_profile("suite")
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test finds the data sets of whoever runs it."""
+    monkeypatch.delenv("SPARC_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def blobs(per_class: int, classes: int, seed: int, channels: int = 1) -> ImageSet:
+    """Pictures that are easy to tell apart: class k has a bright square at a place of its own."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(classes).repeat_interleave(per_class)
+    images = torch.randint(0, 60, (len(labels), channels, 8, 8), generator=generator, dtype=torch.uint8)
+    for image, label in zip(images, labels.tolist(), strict=True):
+        row, column = divmod(label, 3)
+        image[:, 1 + 2 * row : 3 + 2 * row, 1 + 2 * column : 3 + 2 * column] = 255
+    return ImageSet(images, labels, tuple(f"class {label}" for label in range(classes)))
+
+
+@pytest.fixture
+def splits() -> Splits:
+    return Splits(blobs(24, 6, seed=1), blobs(10, 6, seed=2))
+
+
+@pytest.fixture
+def stream(splits: Splits) -> Stream:
+    return Stream(splits, [2, 3, 1])
+
+
+@pytest.fixture
+def augment(splits: Splits) -> Augment:
+    return Augment.fitted(splits.train, padding=0, flip=False)
+
+
+@pytest.fixture
+def picture_folder(tmp_path: Path) -> Callable[..., Path]:
+    """A folder of class folders with a few PNG pictures each."""
+    from PIL import Image
+
+    def make(classes: int = 4, per_class: int = 6, side: int = 32) -> Path:
+        for label in range(classes):
+            folder = tmp_path / "pictures" / f"class-{label}"
+            folder.mkdir(parents=True)
+            for number in range(per_class):
+                colour = (60 * label, 255 - 60 * label, 40 * number)
+                Image.new("RGB", (side, side + 8), colour).save(folder / f"{number}.png")
+        return tmp_path / "pictures"
+
+    return make

@@ -1,0 +1,150 @@
+"""What SPARC does beyond the contract."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from sparc.data.augment import Augment
+from sparc.data.stream import Stream
+from sparc.errors import InputError
+from sparc.methods.sparc import SPARC, SparcSettings, largest_usual, renormalize
+from sparc.train import Trainer, seeded
+
+RECIPE = replace(SPARC.recipe, epochs=2, batch=16)
+
+
+def learner(seed: int = 0, **settings: float) -> SPARC:
+    return SPARC(SparcSettings(width=1 / 8, **settings), 1, (8, 8), seeded(seed, "method"))
+
+
+def trainer(method: SPARC, stream: Stream, augment: Augment) -> Trainer:
+    return Trainer(method, stream, RECIPE, augment, seed=0)
+
+
+# A has quartiles 2 and 4, so iqr is 2 and the bound 4 + 2 = 6.
+USUAL = [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("largest", "eta"),
+    [
+        (6.0, 6.0),  # just inside: on the bound
+        (6.0001, 4.0),  # just outside
+        (5.0, 5.0),
+        (1000.0, 4.0),
+        (7.0, 4.0),  # one and a half inter-quartile ranges would let it in
+    ],
+)
+def test_eta_with_an_outlier_inside_and_outside_the_bound(largest: float, eta: float) -> None:
+    assert largest_usual(torch.tensor([*USUAL, largest])) == eta
+
+
+def test_eta_interpolates_quartiles() -> None:
+    # Quartiles of 0, 1, 2, 10 are .75 and 4, so the bound is 7.25.
+    assert largest_usual(torch.tensor([0.0, 1.0, 2.0, 10.0])) == 2.0
+
+
+def test_eta_takes_as_many_pictures_as_there_are() -> None:
+    # torch's quantile refuses more than 16 M values; a task may have them.
+    values = torch.linspace(0, 1, (1 << 24) + 1)
+    assert largest_usual(values) == 1.0
+
+
+def test_renormalization_puts_eta_at_kappa() -> None:
+    head = nn.Linear(2, 2)
+    with torch.no_grad():
+        head.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        head.bias.copy_(torch.tensor([8.0, -2.0]))
+    renormalize(head, torch.tensor([*USUAL, 1000.0]), kappa=5.0)  # η = 4, so everything times 5/4
+    assert head.weight.tolist() == [[1.25, 2.5], [3.75, 5.0]]
+    assert head.bias.tolist() == [10.0, -2.5]
+
+
+def test_a_head_that_never_answers_above_zero_is_left_alone() -> None:
+    head = nn.Linear(2, 2)
+    before = copy.deepcopy(head.state_dict())
+    renormalize(head, torch.tensor([-3.0, -2.0, -1.0]), kappa=5.0)
+    assert all(torch.equal(value, before[name]) for name, value in head.state_dict().items())
+
+
+def test_after_a_task_the_largest_usual_answer_of_its_last_epoch_is_kappa(stream: Stream, augment: Augment) -> None:
+    plain, scaled = learner(kappa=0), learner(kappa=5)
+    recorded: list[Tensor] = []
+
+    class Recording(SPARC):
+        def end_task(self, task) -> None:  # type: ignore[no-untyped-def]
+            recorded.append(self.maxima.clone())
+            super().end_task(task)
+
+    scaled.__class__ = Recording
+    trainer(plain, stream, augment).learn(stream[0])
+    trainer(scaled, stream, augment).learn(stream[0])
+    (maxima,) = recorded
+    assert len(maxima) == len(stream[0].train), "one for each sample of the last epoch, and no other"
+    ratio = scaled.net.memories()[0].head.weight / plain.net.memories()[0].head.weight
+    torch.testing.assert_close(ratio, torch.full_like(ratio, 5 / largest_usual(maxima)))
+    assert len(scaled.maxima) == 0
+
+
+def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augment) -> None:
+    method = learner()
+    run = trainer(method, stream, augment)
+    after: list[dict[str, bytes]] = []
+    for task in stream:
+        run.learn(task)
+        for memory, state in zip(method.net.memories(), after, strict=False):
+            now = {name: value.numpy().tobytes() for name, value in memory.state_dict().items()}
+            assert now == state
+        newest = method.net.memories()[-1]
+        after.append({name: value.numpy().tobytes() for name, value in newest.state_dict().items()})
+
+
+def test_semantic_memory_learns_in_the_first_task_only(stream: Stream, augment: Augment) -> None:
+    method = learner()
+    run = trainer(method, stream, augment)
+    banks = [bank.detach().clone() for bank in method.net.semantic.filters]
+    run.learn(stream[0])
+    learned = [bank.detach().clone() for bank in method.net.semantic.filters]
+    assert all(not torch.equal(before, after) for before, after in zip(banks, learned, strict=True))
+
+    run.learn(stream[1])
+    assert all(bank.grad is None for bank in method.net.semantic.filters)
+    own = [conv.pointwise for conv in method.net.memories()[1].separable()]
+    for before, mine, now in zip(learned, own, method.net.semantic.filters, strict=True):
+        torch.testing.assert_close(now, 0.99 * before + 0.01 * mine, rtol=1e-6, atol=1e-7)
+
+
+def test_semantic_memory_takes_no_gradient_from_the_second_task_on(stream: Stream, augment: Augment) -> None:
+    method = learner(alpha=1.0)
+    run = trainer(method, stream, augment)
+    run.learn(stream[0])
+    learned = [bank.detach().numpy().tobytes() for bank in method.net.semantic.filters]
+    for task in stream[1:]:
+        run.learn(task)
+    assert [bank.detach().numpy().tobytes() for bank in method.net.semantic.filters] == learned, "α = 1 moves nothing"
+
+
+def test_complete_isolation_forgets_nothing_within_tasks(stream: Stream, augment: Augment) -> None:
+    reports = trainer(learner(shared=0), stream, augment).run()
+    final = reports[-1].test.task_il
+    assert [report.test.task_il[-1] for report in reports] == final
+
+
+@pytest.mark.parametrize(
+    ("settings", "flag"),
+    [({"alpha": 1.1}, "--alpha"), ({"alpha": float("nan")}, "--alpha"), ({"kappa": -1}, "--kappa")],
+)
+def test_settings_out_of_range_are_refused_by_their_flag(settings: dict[str, float], flag: str) -> None:
+    with pytest.raises(InputError, match=flag):
+        SparcSettings(**settings)
+
+
+def test_owners_are_the_papers(stream: Stream) -> None:
+    method = learner()
+    method.begin_task(stream[0])
+    owners = method.parameters_by_owner()
+    assert list(owners) == ["working memories", "semantic memory", "heads"]
+    assert sum(owners.values()) == method.costs().parameters

@@ -1,0 +1,218 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from sparc.data.augment import Augment
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.stream import Stream, Task
+from sparc.errors import InputError
+from sparc.methods import METHODS, Batch, Costs, Method, Phase, Recipe, Settings
+from sparc.train import EpochReport, Observer, StageReport, Trainer, evaluate, seeded
+from sparc.train.trainer import new_optimizer, shuffled
+
+RECIPE = Recipe(epochs=2, batch=16)
+
+
+class Watcher(Observer):
+    def __init__(self) -> None:
+        self.epochs: list[EpochReport] = []
+        self.stages: list[StageReport] = []
+
+    def training(self, report: EpochReport) -> None:
+        self.epochs.append(report)
+
+    def stage(self, report: StageReport) -> None:
+        self.stages.append(report)
+
+
+class Linear(Method):
+    """The least method there is: a linear classifier with a head a task."""
+
+    def __init__(self, settings: Settings, channels: int, image_size: tuple[int, int], generator: object) -> None:
+        nn.Module.__init__(self)
+        self.heads = nn.ModuleList()
+        self.unused = nn.Parameter(torch.zeros(1))
+        self.calls: list[str] = []
+
+    def begin_task(self, task: Task) -> None:
+        self.calls.append(f"begin {task.index}")
+        head = nn.Linear(64, len(task.classes))
+        nn.init.zeros_(head.weight)
+        nn.init.zeros_(head.bias)
+        self.heads.append(head)
+
+    def loss(self, batch: Batch) -> Tensor:
+        self.calls.append("loss last" if batch.last_epoch else "loss")
+        return nn.functional.cross_entropy(self.logits(batch.images), batch.labels)
+
+    def after_step(self) -> None:
+        self.calls.append("step")
+
+    def end_task(self, task: Task) -> None:
+        self.calls.append(f"end {task.index}")
+
+    def logits(self, images: Tensor) -> Tensor:
+        return torch.cat([head(images.flatten(1)) for head in self.heads], dim=1)
+
+    def costs(self) -> Costs:
+        return Costs(0)
+
+
+def linear() -> Linear:
+    return Linear(Settings(), 1, (8, 8), None)
+
+
+def test_hooks_are_called_in_order(stream: Stream, augment: Augment) -> None:
+    method = linear()
+    Trainer(method, stream, replace(RECIPE, batch=100), augment, seed=0).learn(stream[0])
+    assert method.calls == ["begin 0", "loss", "step", "loss last", "step", "end 0"]
+
+
+def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream, augment: Augment) -> None:
+    class Two(Linear):
+        def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+            head = self.heads[-1]
+            return [
+                Phase(replace(recipe, epochs=1), "weights", parameters=[head.weight]),
+                Phase(replace(recipe, epochs=3, lr=0.5), "bias", parameters=[head.bias], loss=self.bias_loss),
+            ]
+
+        def bias_loss(self, batch: Batch) -> Tensor:
+            assert torch.equal(self.heads[-1].weight, self.after_first)
+            return self.heads[-1].bias.sum()
+
+        def after_step(self) -> None:
+            if not self.heads[-1].bias.any():
+                self.after_first = self.heads[-1].weight.detach().clone()
+
+    method, watcher = Two(Settings(), 1, (8, 8), None), Watcher()
+    Trainer(method, stream, replace(RECIPE, batch=100), augment, 0, watcher).learn(stream[0])
+    assert method.heads[0].weight.any(), "the first phase trained the weights"
+    assert method.heads[0].bias.tolist() == [-1.5, -1.5], "three steps of .5 down a slope of 1"
+    assert [(r.phase, r.epoch, r.epochs) for r in watcher.epochs] == [
+        ("weights", 1, 1),
+        ("bias", 1, 3),
+        ("bias", 2, 3),
+        ("bias", 3, 3),
+    ]
+
+
+def test_an_epoch_takes_every_picture_once_in_another_order() -> None:
+    generator = torch.Generator().manual_seed(0)
+    epochs = [torch.cat(list(shuffled(50, 16, generator))).tolist() for _ in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(50))
+    assert epochs[0] != epochs[1]
+
+
+@pytest.mark.parametrize(
+    ("count", "batch", "sizes"), [(8, 4, [4, 4]), (9, 4, [4, 5]), (10, 4, [4, 4, 2]), (3, 4, [3]), (1, 4, [1])]
+)
+def test_no_batch_of_one_where_it_can_be_helped(count: int, batch: int, sizes: list[int]) -> None:
+    assert [len(index) for index in shuffled(count, batch, torch.Generator())] == sizes
+
+
+def test_progress_goes_up_to_the_end(stream: Stream, augment: Augment) -> None:
+    watcher = Watcher()
+    reports = Trainer(linear(), stream, RECIPE, augment, 0, watcher).run()
+    shares = [report.done for report in watcher.epochs]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+    assert sum(report.epoch_over for report in watcher.epochs) == 2 * len(stream)
+    assert all(report.images_per_second > 0 for report in watcher.epochs)
+    assert watcher.stages == reports
+    assert [len(report.test.class_il) for report in reports] == [1, 2, 3]
+
+
+def test_validation_pictures_are_tested_but_not_learned(splits: Splits, augment: Augment) -> None:
+    stream = Stream(splits, [3, 3], validation=0.5)
+    reports = Trainer(linear(), stream, RECIPE, augment, 0).run()
+    assert reports[-1].validation is not None
+    assert [sum(row) for row in reports[-1].validation.landings] == [len(task.validation) for task in stream]
+
+
+def test_a_loss_that_is_no_number_stops_with_task_epoch_and_step(stream: Stream, augment: Augment) -> None:
+    class Breaking(Linear):
+        def loss(self, batch: Batch) -> Tensor:
+            loss = super().loss(batch)
+            return loss * float("nan") if self.calls.count("loss last") == 2 and len(self.heads) == 2 else loss
+
+    method = Breaking(Settings(), 1, (8, 8), None)
+    trainer = Trainer(method, stream, RECIPE, augment, 0)
+    method.calls.clear()
+    trainer.learn(stream[0])
+    method.calls.clear()
+    with pytest.raises(InputError, match="the loss is nan in task 2, epoch 2, step 2: lower --lr"):
+        trainer.learn(stream[1])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "kind"),
+    [(Recipe(optimizer="adam", lr=0.1), torch.optim.Adam), (Recipe(momentum=0.9, lr=0.1), torch.optim.SGD)],
+)
+def test_optimizers_step_as_torchs_plain_ones(recipe: Recipe, kind: type[torch.optim.Optimizer]) -> None:
+    ours, plain = (nn.Parameter(torch.tensor([1.0, -2.0, 3.0])) for _ in range(2))
+    momentum = {"momentum": recipe.momentum} if kind is torch.optim.SGD else {}
+    pairs = [(ours, new_optimizer(recipe, [ours])), (plain, kind([plain], lr=0.1, foreach=False, **momentum))]
+    for parameter, optimizer in pairs:
+        for _ in range(5):
+            optimizer.zero_grad()
+            (parameter**2).sum().backward()
+            optimizer.step()
+    torch.testing.assert_close(ours, plain)
+
+
+def test_seeds_are_apart_for_every_purpose() -> None:
+    draws = {torch.rand(1, generator=seeded(*key)).item() for key in [(0, "a"), (0, "b"), (1, "a"), (2**70, "a")]}
+    assert len(draws) == 4
+    assert torch.equal(torch.rand(3, generator=seeded(7, "a")), torch.rand(3, generator=seeded(7, "a")))
+
+
+class Fixed(Linear):
+    """Answers what the pictures' first pixels say: the logits of six classes."""
+
+    def logits(self, images: Tensor) -> Tensor:
+        return images.flatten(1)[:, :6]
+
+
+def test_class_il_and_task_il_by_hand() -> None:
+    answers = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
+    for image, logits in zip(
+        answers,
+        [
+            [9, 1, 0, 0, 0, 0],  # task 1's first class, right in both settings
+            [5, 3, 0, 0, 9, 0],  # drawn away by task 2, but right within task 1
+            [0, 9, 0, 0, 0, 0],  # wrong within task 1
+            [0, 0, 0, 9, 0, 0],  # task 2's second class
+        ],
+        strict=True,
+    ):
+        image[0, 0, :6] = torch.tensor(logits)
+    names = tuple("abcdef")
+    sets = [
+        ImageSet(answers[:3], torch.tensor([0, 0, 0]), names),
+        ImageSet(answers[3:], torch.tensor([3]), names),
+    ]
+    result = evaluate(Fixed(Settings(), 1, (8, 8), None), sets, [range(2), range(2, 6)], lambda images: images.float())
+    assert result.class_il == pytest.approx([100 / 3, 100])
+    assert result.task_il == pytest.approx([200 / 3, 100])
+    assert result.landings == [[2, 1], [0, 1]]
+
+
+def test_more_pictures_than_fit_at_once_are_all_tested() -> None:
+    pictures = torch.zeros(1000, 1, 8, 8, dtype=torch.uint8)
+    pictures[:, 0, 0, 1] = 1
+    labels = torch.tensor([0, 1, 1, 1]).repeat(250)
+    sets = [ImageSet(pictures, labels, tuple("abcdef"))]
+    result = evaluate(Fixed(Settings(), 1, (8, 8), None), sets, [range(6)], lambda images: images.float())
+    assert result.class_il == [75.0]
+
+
+def test_two_pictures_a_task_are_enough_even_where_one_pixel_is_left(augment: Augment) -> None:
+    images = torch.randint(0, 256, (4, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    pictures = ImageSet(images, torch.tensor([0, 0, 1, 1]), ("a", "b"))
+    method = METHODS.find("sparc")
+    deep = method(method.Settings(width=1 / 16, depth=4), 1, (8, 8), seeded(0, "method"))
+    Trainer(deep, Stream(Splits(pictures, pictures), [1, 1]), RECIPE, augment, 0).run()
