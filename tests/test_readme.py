@@ -70,6 +70,6 @@ def test_the_example_of_a_method_learns_the_example_of_a_data_set() -> None:
     kind: type[Method] = defined(Method, "CONTRIBUTING.md")
     method = kind(kind.Settings(width=0.125), 1, (8, 8), seeded(0, "method"))
     recipe = replace(kind.recipe, epochs=5, batch=8)
-    reports = Trainer(method, stream, recipe, Augment.fitted(stream[0].train), seed=0).run()
+    reports = Trainer(method, recipe, Augment.fitted(stream[0].train), seed=0).run(stream)
     assert reports[-1].test.class_il == [100.0]
     assert kind.name not in METHODS.classes

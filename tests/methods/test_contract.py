@@ -28,14 +28,14 @@ def recipe(kind: type[Method], epochs: int = 2) -> Recipe:
 
 def test_it_learns_a_task_well_above_chance(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    Trainer(method, stream, recipe(kind, epochs=8), augment, seed=0).learn(stream[0])
+    Trainer(method, recipe(kind, epochs=8), augment, seed=0).learn(stream[0])
     score = evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
     assert score.class_il[0] > 80
 
 
 def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    trainer = Trainer(method, stream, recipe(kind, epochs=1), augment, seed=0)
+    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
     for task in stream:
         trainer.learn(task)
         logits = method.eval().logits(augment.normalize(task.test.images))
@@ -47,33 +47,33 @@ def test_same_seed_same_bits(kind: type[Method], stream: Stream, augment: Augmen
     for seed in (0, 0, 1):
         torch.manual_seed(len(digests))  # the global generator must play no part
         method = new(kind, seed)
-        Trainer(method, stream, recipe(kind, epochs=1), augment, seed).run()
+        Trainer(method, recipe(kind, epochs=1), augment, seed).run(stream)
         digests.append(state_digest(method))
     assert digests[0] == digests[1] != digests[2]
 
 
 def test_it_leaves_the_global_generator_alone(kind: type[Method], stream: Stream, augment: Augment) -> None:
     state = torch.get_rng_state()
-    Trainer(new(kind), stream, recipe(kind, epochs=1), augment, seed=0).run()
+    Trainer(new(kind), recipe(kind, epochs=1), augment, seed=0).run(stream)
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_all_its_state_is_in_its_state_dict(kind: type[Method], stream: Stream, augment: Augment) -> None:
     """A fresh method that is handed the state after task 2 learns task 3 to the same bits."""
     original, resumed = new(kind, seed=0), new(kind, seed=1)
-    first = Trainer(original, stream, recipe(kind), augment, seed=0)
+    first = Trainer(original, recipe(kind), augment, seed=0)
     first.learn(stream[0])
     first.learn(stream[1])
     resumed.load_state_dict(original.state_dict())
     assert state_digest(resumed) == state_digest(original)
     for method in (original, resumed):
-        Trainer(method, stream, recipe(kind), augment, seed=5).learn(stream[2])
+        Trainer(method, recipe(kind), augment, seed=5).learn(stream[2])
     assert state_digest(resumed) == state_digest(original)
 
 
 def test_prediction_changes_nothing(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    Trainer(method, stream, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
+    Trainer(method, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
     before = state_digest(method)
     evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
     assert state_digest(method) == before
@@ -91,7 +91,7 @@ def test_it_is_handed_only_pictures_of_the_task_at_hand(kind: type[Method], stre
         return loss(batch)
 
     method.loss = watched  # type: ignore[method-assign]
-    trainer = Trainer(method, stream, recipe(kind, epochs=1), augment, seed=0)
+    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
     for task in stream:
         current.append(task)
         trainer.learn(task)
@@ -100,7 +100,7 @@ def test_it_is_handed_only_pictures_of_the_task_at_hand(kind: type[Method], stre
 
 def test_declared_costs_are_what_it_holds(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    Trainer(method, stream, recipe(kind, epochs=1), augment, seed=0).run()
+    Trainer(method, recipe(kind, epochs=1), augment, seed=0).run(stream)
     costs = method.costs()
     assert costs.parameters == sum(parameter.numel() for parameter in method.parameters())
     assert costs.forward >= 1

@@ -20,8 +20,8 @@ def learner(seed: int = 0, **settings: float) -> SPARC:
     return SPARC(SparcSettings(width=1 / 8, **settings), 1, (8, 8), seeded(seed, "method"))
 
 
-def trainer(method: SPARC, stream: Stream, augment: Augment) -> Trainer:
-    return Trainer(method, stream, RECIPE, augment, seed=0)
+def trainer(method: SPARC, augment: Augment) -> Trainer:
+    return Trainer(method, RECIPE, augment, seed=0)
 
 
 # A has quartiles 2 and 4, so iqr is 2 and the bound 4 + 2 = 6.
@@ -80,8 +80,8 @@ def test_after_a_task_the_largest_usual_answer_of_its_last_epoch_is_kappa(stream
             super().end_task(task)
 
     scaled.__class__ = Recording
-    trainer(plain, stream, augment).learn(stream[0])
-    trainer(scaled, stream, augment).learn(stream[0])
+    trainer(plain, augment).learn(stream[0])
+    trainer(scaled, augment).learn(stream[0])
     (maxima,) = recorded
     assert len(maxima) == len(stream[0].train), "one for each sample of the last epoch, and no other"
     ratio = scaled.net.memories()[0].head.weight / plain.net.memories()[0].head.weight
@@ -91,7 +91,7 @@ def test_after_a_task_the_largest_usual_answer_of_its_last_epoch_is_kappa(stream
 
 def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augment) -> None:
     method = learner()
-    run = trainer(method, stream, augment)
+    run = trainer(method, augment)
     after: list[dict[str, bytes]] = []
     for task in stream:
         run.learn(task)
@@ -104,7 +104,7 @@ def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augmen
 
 def test_semantic_memory_learns_in_the_first_task_only(stream: Stream, augment: Augment) -> None:
     method = learner()
-    run = trainer(method, stream, augment)
+    run = trainer(method, augment)
     banks = [bank.detach().clone() for bank in method.net.semantic.filters]
     run.learn(stream[0])
     learned = [bank.detach().clone() for bank in method.net.semantic.filters]
@@ -119,7 +119,7 @@ def test_semantic_memory_learns_in_the_first_task_only(stream: Stream, augment: 
 
 def test_semantic_memory_takes_no_gradient_from_the_second_task_on(stream: Stream, augment: Augment) -> None:
     method = learner(alpha=1.0)
-    run = trainer(method, stream, augment)
+    run = trainer(method, augment)
     run.learn(stream[0])
     learned = [bank.detach().numpy().tobytes() for bank in method.net.semantic.filters]
     for task in stream[1:]:
@@ -128,7 +128,7 @@ def test_semantic_memory_takes_no_gradient_from_the_second_task_on(stream: Strea
 
 
 def test_complete_isolation_forgets_nothing_within_tasks(stream: Stream, augment: Augment) -> None:
-    reports = trainer(learner(shared=0), stream, augment).run()
+    reports = trainer(learner(shared=0), augment).run(stream)
     final = reports[-1].test.task_il
     assert [report.test.task_il[-1] for report in reports] == final
 

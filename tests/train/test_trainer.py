@@ -67,7 +67,7 @@ def linear() -> Linear:
 
 def test_hooks_are_called_in_order(stream: Stream, augment: Augment) -> None:
     method = linear()
-    Trainer(method, stream, replace(RECIPE, batch=100), augment, seed=0).learn(stream[0])
+    Trainer(method, replace(RECIPE, batch=100), augment, seed=0).learn(stream[0])
     assert method.calls == ["begin 0", "loss", "step", "loss last", "step", "end 0"]
 
 
@@ -89,7 +89,7 @@ def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream, a
                 self.after_first = self.heads[-1].weight.detach().clone()
 
     method, watcher = Two(Settings(), 1, (8, 8), None), Watcher()
-    Trainer(method, stream, replace(RECIPE, batch=100), augment, 0, watcher).learn(stream[0])
+    Trainer(method, replace(RECIPE, batch=100), augment, 0, watcher).learn(stream[0])
     assert method.heads[0].weight.any(), "the first phase trained the weights"
     assert method.heads[0].bias.tolist() == [-1.5, -1.5], "three steps of .5 down a slope of 1"
     assert [(r.phase, r.epoch, r.epochs) for r in watcher.epochs] == [
@@ -116,7 +116,7 @@ def test_no_batch_of_one_where_it_can_be_helped(count: int, batch: int, sizes: l
 
 def test_progress_goes_up_to_the_end(stream: Stream, augment: Augment) -> None:
     watcher = Watcher()
-    reports = Trainer(linear(), stream, RECIPE, augment, 0, watcher).run()
+    reports = Trainer(linear(), RECIPE, augment, 0, watcher).run(stream)
     shares = [report.done for report in watcher.epochs]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
@@ -128,7 +128,7 @@ def test_progress_goes_up_to_the_end(stream: Stream, augment: Augment) -> None:
 
 def test_validation_pictures_are_tested_but_not_learned(splits: Splits, augment: Augment) -> None:
     stream = Stream(splits, [3, 3], validation=0.5)
-    reports = Trainer(linear(), stream, RECIPE, augment, 0).run()
+    reports = Trainer(linear(), RECIPE, augment, 0).run(stream)
     assert reports[-1].validation is not None
     assert [sum(row) for row in reports[-1].validation.landings] == [len(task.validation) for task in stream]
 
@@ -140,7 +140,7 @@ def test_a_loss_that_is_no_number_stops_with_task_epoch_and_step(stream: Stream,
             return loss * float("nan") if self.calls.count("loss last") == 2 and len(self.heads) == 2 else loss
 
     method = Breaking(Settings(), 1, (8, 8), None)
-    trainer = Trainer(method, stream, RECIPE, augment, 0)
+    trainer = Trainer(method, RECIPE, augment, 0)
     method.calls.clear()
     trainer.learn(stream[0])
     method.calls.clear()
@@ -215,4 +215,4 @@ def test_two_pictures_a_task_are_enough_even_where_one_pixel_is_left(augment: Au
     pictures = ImageSet(images, torch.tensor([0, 0, 1, 1]), ("a", "b"))
     method = METHODS.find("sparc")
     deep = method(method.Settings(width=1 / 16, depth=4), 1, (8, 8), seeded(0, "method"))
-    Trainer(deep, Stream(Splits(pictures, pictures), [1, 1]), RECIPE, augment, 0).run()
+    Trainer(deep, RECIPE, augment, 0).run(Stream(Splits(pictures, pictures), [1, 1]))

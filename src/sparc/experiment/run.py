@@ -55,12 +55,12 @@ def run(
         config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
     ).to(_device(device))
     log = Log(observe(stream))
-    trainer = Trainer(method, stream, config.recipe, benchmark.augment(stream[0]), config.seed, log)
+    trainer = Trainer(method, config.recipe, benchmark.augment(stream[0]), config.seed, log)
     result = _result(
         config,
         stream,
         method,
-        trainer.run(),
+        trainer.run(stream),
         data={
             "fingerprint": fingerprint,
             "train": len(splits.train),

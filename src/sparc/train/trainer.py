@@ -74,14 +74,12 @@ class Trainer:
     def __init__(
         self,
         method: Method,
-        stream: Stream,
         recipe: Recipe,
         augment: Augment,
         seed: int,
         observer: Observer | None = None,
     ) -> None:
         self.method = method
-        self.stream = stream
         self.recipe = recipe
         self.augment = augment
         self.observer = observer or Observer()
@@ -89,19 +87,20 @@ class Trainer:
         self.generator = seeded(seed, "batches")
         self._images_seen = 0
 
-    def run(self) -> list[StageReport]:
+    def run(self, stream: Stream) -> list[StageReport]:
         """Learn every task; after each of them, test on all tasks so far."""
         tests: list[ImageSet] = []
         validations: list[ImageSet] = []
         reports = []
-        for task in self.stream:
+        counts = stream.train_counts()
+        for task in stream:
             start = time.perf_counter()
-            self.learn(task)
+            self.learn(task, pictures_later=sum(counts[task.index + 1 :]))
             learned = time.perf_counter()
             tests.append(task.test)
             if len(task.validation):
                 validations.append(task.validation)
-            classes = [self.stream.classes(index) for index in range(len(tests))]
+            classes = [stream.classes(index) for index in range(len(tests))]
             test = evaluate(self.method, tests, classes, self.augment.normalize)
             validation = evaluate(self.method, validations, classes, self.augment.normalize) if validations else None
             report = StageReport(task.index + 1, test, validation, learned - start, time.perf_counter() - learned)
@@ -109,15 +108,14 @@ class Trainer:
             reports.append(report)
         return reports
 
-    def learn(self, task: Task) -> None:
-        """One task, through all of its phases."""
+    def learn(self, task: Task, pictures_later: int = 0) -> None:
+        """One task, through all of its phases; how many pictures later tasks have tells only how far the run is."""
         self.method.begin_task(task)
         self.method.to(self.device)
         phases = self.method.phases(task, self.recipe)
-        counts = self.stream.train_counts()
         epochs = sum(phase.recipe.epochs for phase in phases)
         # Later tasks may have other phases; until they are there, they are taken to be like this one's.
-        total = self._images_seen + epochs * sum(counts[task.index :])
+        total = self._images_seen + epochs * (len(task.train) + pictures_later)
         for phase in phases:
             self._train(task, phase, total)
         self.method.end_task(task)
