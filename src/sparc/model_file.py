@@ -1,0 +1,181 @@
+"""The model file: one safetensors file with the weights, and in its metadata all that is known of them.
+
+No code is ever executed from it, nothing in it is believed before it was checked, and whoever reads it while it is
+written sees the old file or the new one, never a part.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Generator, Tensor
+
+from sparc.errors import InputError
+from sparc.files import write_atomic
+from sparc.nn.layout import layer_filters
+from sparc.nn.sparc import SparcNet, layout
+from sparc.plain import build
+
+FORMAT = "sparc-model"
+VERSION = 1
+_DTYPES = {torch.float32: "F32", torch.int64: "I64"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the net is built from."""
+
+    channels: int
+    image_size: tuple[int, int]
+    width: float
+    depth: int
+    shared: float
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.channels <= 64 and all(8 <= side <= 1024 for side in self.image_size)):
+            raise ValueError("pictures should have 1 to 64 channels and sides of 8 to 1024 pixels")
+
+    def new_net(self, generator: Generator | None = None) -> SparcNet:
+        return SparcNet(self.channels, self.image_size, self.width, self.depth, self.shared, generator)
+
+    def weights_per_task(self) -> int:
+        """How many numbers a working memory holds at the least, worked out before anything is allocated."""
+        units = layout(self.channels, layer_filters(self.width, self.depth), self.shared)
+        return sum(unit.channels * (9 + unit.own) for unit in units)
+
+
+@dataclass(frozen=True)
+class LearnedTask:
+    """What is known of one working memory."""
+
+    name: str
+    classes: tuple[str, ...]
+    """What each output of its head speaks for."""
+    pictures: tuple[int, ...]
+    """Of each class, seen in training."""
+    held_out: int
+    """Pictures kept back from training for validation."""
+    accuracy_in_task: float | None
+    """On the pictures held out, in percent, among this task's classes."""
+    accuracy_in_all: float | None
+    """The same among all classes known by then."""
+    learned: str
+    """When, in UTC."""
+    epochs: int
+    seconds: float
+    share_in_semantic: float
+    """Of this task's own point-wise filters, the share that consolidation mixed into the semantic memory."""
+
+    def __post_init__(self) -> None:
+        if not self.classes or len(self.classes) != len(self.pictures):
+            raise ValueError("a task should have classes, and a number of pictures for each")
+
+
+@dataclass(frozen=True)
+class About:
+    """All that is known of a net, beside its weights."""
+
+    shape: Shape
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    alpha: float
+    kappa: float
+    tasks: tuple[LearnedTask, ...] = ()
+    made_with: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
+            raise ValueError("there should be a mean and a positive deviation for every channel")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Every class once, in the order in which they were first learned."""
+        return tuple(dict.fromkeys(name for task in self.tasks for name in task.classes))
+
+    def owners(self) -> list[int]:
+        """Which class each output of the net speaks for: a class that was learned twice has two outputs."""
+        place = {name: number for number, name in enumerate(self.classes)}
+        return [place[name] for task in self.tasks for name in task.classes]
+
+
+def save(net: SparcNet, about: About, path: Path) -> None:
+    tensors = _tensors(net)
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "about": json.dumps(asdict(about), ensure_ascii=False),
+        "sha256": digest(tensors),
+    }
+    write_atomic(path, to_bytes(tensors, metadata))
+
+
+def load(path: Path) -> tuple[SparcNet, About]:
+    """Read a model, or say in one sentence why this is none."""
+    try:
+        size = path.stat().st_size
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            about = _about(path, metadata)
+            if 4 * about.shape.weights_per_task() * len(about.tasks) > size:
+                raise ValueError("it is too small for the net that it describes")
+            net = about.shape.new_net()
+            for task in about.tasks:
+                net.add_task(len(task.classes)).freeze()
+            expected = _tensors(net)
+            if set(file.keys()) != expected.keys():
+                raise ValueError("it does not hold the tensors of the net that it describes")
+            for name, tensor in expected.items():
+                part = file.get_slice(name)
+                if part.get_shape() != list(tensor.shape) or part.get_dtype() != _DTYPES[tensor.dtype]:
+                    raise ValueError(f"tensor {name} is not as the net that it describes has it")
+            tensors = {name: file.get_tensor(name) for name in expected}
+        if digest(tensors) != metadata.get("sha256"):
+            raise ValueError("its weights do not match their checksum")
+    except FileNotFoundError as error:
+        raise InputError(f"there is no model {path}: make one with sparc learn FOLDER --model {path}") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}): name a model file") from error
+    except SafetensorError as error:
+        raise InputError(f"{path} is not a model, or was cut off ({error}): name another file") from error
+    except _NotOursError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}): bring back an older copy") from error
+    net.load_state_dict({**tensors, "_extra_state": net.get_extra_state()})
+    return net.eval(), about
+
+
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """A checksum of all weights, with their names."""
+    total = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        total.update(name.encode())
+        total.update(tensor.numpy().data)
+    return total.hexdigest()
+
+
+class _NotOursError(InputError):
+    """The file may be whole, but it is none that this version reads."""
+
+
+def _about(path: Path, metadata: Mapping[str, str]) -> About:
+    if metadata.get("format") != FORMAT:
+        raise _NotOursError(f"{path} is a safetensors file, but no SPARC model: name another file")
+    version = metadata.get("version", "")
+    if version != str(VERSION):
+        raise _NotOursError(f"{path} is of version {version[:20]}, and this sparc reads {VERSION}: update sparc")
+    try:
+        return build(About, json.loads(metadata.get("about", "")))
+    except RecursionError as error:
+        raise ValueError("its description is nested too deeply") from error
+
+
+def _tensors(net: SparcNet) -> dict[str, Tensor]:
+    state = net.state_dict()
+    return {name: value.detach().cpu().contiguous() for name, value in state.items() if name != "_extra_state"}
