@@ -1,7 +1,10 @@
 """Files that are either whole or not there."""
 
+import contextlib
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from sparc.errors import InputError
@@ -21,6 +24,25 @@ def write_atomic(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Have a file to oneself: whoever comes second is refused. The lock of a process that died is gone with it."""
+    lock = path.with_name(f".{path.name}.lock")
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Its last owner may have removed the file between our opening and our locking it.
+            mine = lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat())
+        except BlockingIOError:
+            mine = False
+        if not mine:
+            raise InputError(f"another process is at work on {path}: try again when it has ended")
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def check_writable(folder: Path) -> None:

@@ -104,18 +104,26 @@ class About:
         return [place[name] for task in self.tasks for name in task.classes]
 
 
-def save(net: SparcNet, about: About, path: Path) -> None:
-    tensors = _tensors(net)
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A net, frozen, and all that is known of it."""
+
+    net: SparcNet
+    about: About
+
+
+def save(model: Model, path: Path) -> None:
+    tensors = _tensors(model.net)
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
-        "about": json.dumps(asdict(about), ensure_ascii=False),
+        "about": json.dumps(asdict(model.about), ensure_ascii=False),
         "sha256": digest(tensors),
     }
     write_atomic(path, to_bytes(tensors, metadata))
 
 
-def load(path: Path) -> tuple[SparcNet, About]:
+def load(path: Path) -> Model:
     """Read a model, or say in one sentence why this is none."""
     try:
         size = path.stat().st_size
@@ -148,7 +156,7 @@ def load(path: Path) -> tuple[SparcNet, About]:
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}): bring back an older copy") from error
     net.load_state_dict({**tensors, "_extra_state": net.get_extra_state()})
-    return net.eval(), about
+    return Model(net.eval(), about)
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:

@@ -57,6 +57,9 @@ class Stream(Sequence[Task]):
         self._train = _in_order(splits.train, order, self.class_names)
         self._test = _in_order(splits.test, order, self.class_names)
         self._held_out = hold_out(self._train.labels, validation)
+        for index in range(len(self)):
+            if validation and not (_within(self._train.labels, self.classes(index)) & self._held_out).any():
+                raise InputError(f"--validation leaves task {index + 1} none: its classes have one picture each")
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -121,6 +121,16 @@ class WorkingMemory(nn.Module):
         """The separable convolutions, in the order of the semantic memory's filter banks."""
         return (module for module in self.modules() if isinstance(module, SeparableConv))
 
+    @torch.no_grad()
+    def keep_outputs(self, places: list[int]) -> None:
+        """Drop all other outputs of the head, weights and all."""
+        head = Head(self.head.in_features, len(places), Generator()).to(self.head.weight.device)
+        head.weight.copy_(self.head.weight[places])
+        head.bias.copy_(self.head.bias[places])
+        self.head = head
+        if self.frozen:
+            self.freeze()
+
     def freeze(self) -> None:
         """Neither weights nor running statistics change any more."""
         self.frozen = True

@@ -78,11 +78,14 @@ class Trainer:
         augment: Augment,
         seed: int,
         observer: Observer | None = None,
+        enough: Callable[[Task], bool] = lambda task: False,
     ) -> None:
+        """`enough` is asked after every epoch whether one more will do; that one is then the last of its phase."""
         self.method = method
         self.recipe = recipe
         self.augment = augment
         self.observer = observer or Observer()
+        self.enough = enough
         self.device = next(method.parameters()).device
         self.generator = seeded(seed, "batches")
         self._images_seen = 0
@@ -123,13 +126,20 @@ class Trainer:
     def _train(self, task: Task, phase: Phase, total: int) -> None:
         parameters = phase.parameters or [value for value in self.method.parameters() if value.requires_grad]
         optimizer = new_optimizer(phase.recipe, parameters)
-        for epoch in range(phase.recipe.epochs):
+        epoch, last = 0, phase.recipe.epochs - 1
+        while epoch <= last:
             self.method.train()
             for group in optimizer.param_groups:
-                group["lr"] = phase.recipe.lr_at(epoch)
-            self._epoch(task, phase, epoch, optimizer, total)
+                # Whenever the last epoch comes, it has the rate with which the schedule ends.
+                group["lr"] = phase.recipe.lr_at(epoch if epoch < last else phase.recipe.epochs - 1)
+            self._epoch(task, phase, epoch, last, optimizer, total)
+            if epoch < last and self.enough(task):
+                last = epoch + 1
+            epoch += 1
 
-    def _epoch(self, task: Task, phase: Phase, epoch: int, optimizer: torch.optim.Optimizer, total: int) -> None:
+    def _epoch(
+        self, task: Task, phase: Phase, epoch: int, last: int, optimizer: torch.optim.Optimizer, total: int
+    ) -> None:
         loss_of: Callable[[Batch], Tensor] = phase.loss or self.method.loss
         batches = list(shuffled(len(task.train), phase.recipe.batch, self.generator))
         losses = torch.zeros(len(batches), device=self.device)
@@ -138,7 +148,7 @@ class Trainer:
         for step, index in enumerate(batches):
             images = self.augment(task.train.images[index].to(self.device, non_blocking=True), self.generator)
             labels = task.train.labels[index].to(self.device, non_blocking=True)
-            loss = loss_of(Batch(images, labels, last_epoch=epoch == phase.recipe.epochs - 1))
+            loss = loss_of(Batch(images, labels, last_epoch=epoch == last))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -153,7 +163,7 @@ class Trainer:
                     task.index + 1,
                     phase.name,
                     epoch + 1,
-                    phase.recipe.epochs,
+                    last + 1,
                     step + 1,
                     len(batches),
                     loss=float(losses[: step + 1].mean()),

@@ -1,0 +1,1 @@
+"""What the model is for people with pictures."""

@@ -1,0 +1,203 @@
+"""Teaching one model, task after task: what the command line and `ContinualClassifier` both stand on."""
+
+import copy
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from sparc import __version__
+from sparc.data.augment import Augment
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.stream import Task
+from sparc.errors import InputError
+from sparc.methods.recipe import Recipe
+from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.model_file import About, LearnedTask, Model, Shape
+from sparc.nn.layout import suitable_depth
+from sparc.train import Observer, Trainer, seeded
+
+CHUNK = 256
+"""Pictures in memory as floats at a time."""
+
+Effort = Literal["quick", "normal", "thorough"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a task is learned: until about so many pictures were shown, within bounds."""
+
+    pictures: int
+    fewest: int
+    most: int
+
+    def epochs(self, pictures: int) -> int:
+        """
+        >>> [EFFORTS["normal"].epochs(pictures) for pictures in (20, 2000, 50_000)]
+        [60, 20, 10]
+        """
+        return min(max(round(self.pictures / pictures), self.fewest), self.most)
+
+
+EFFORTS: dict[Effort, Budget] = {
+    "quick": Budget(8_000, fewest=3, most=25),
+    "normal": Budget(40_000, fewest=10, most=60),
+    "thorough": Budget(200_000, fewest=30, most=150),
+}
+
+
+def new_model(pictures: ImageSet, settings: SparcSettings, seed: int) -> Model:
+    """A model that knows nothing yet, for pictures like these, which set its normalization."""
+    depth = suitable_depth(pictures.size) if settings.depth is None else settings.depth
+    shape = Shape(pictures.channels, pictures.size, settings.width, depth, settings.shared)
+    augment = Augment.fitted(pictures)
+    made_with = f"sparc {__version__}"
+    about = About(shape, augment.mean, augment.std, settings.alpha, settings.kappa, made_with=made_with, seed=seed)
+    return Model(shape.new_net(seeded(seed, "method")), about)
+
+
+def learn(
+    model: Model, pictures: Splits, name: str, recipe: Recipe, flip: bool = True, observer: Observer | None = None
+) -> Model:
+    """A new model that knows these classes as well; the old one stays as it is, whatever happens.
+
+    `pictures.test` is held out: it says when to stop, and how good the model is.
+    """
+    about = model.about
+    if any(task.name == name for task in about.tasks):
+        raise InputError(f"the model has a task “{name}” already: give this one another --name")
+    names = pictures.train.class_names
+    # One class alone has nothing to be told from, so it is told from its own pictures turned round.
+    shown = _with_turned(pictures) if len(names) == 1 else pictures
+    method = _method(model, seed_of=name)
+    augment = Augment(about.mean, about.std, padding=min(about.shape.image_size) // 8, flip=flip and len(names) > 1)
+    patience = Patience(method, augment, recipe.epochs)
+    start = time.perf_counter()
+    trainer = Trainer(method, recipe, augment, method.generator.initial_seed(), observer, patience)
+    trainer.learn(_task(about, shown))
+    method.net.memories()[-1].keep_outputs(list(range(len(names))))
+    record = LearnedTask(
+        name,
+        names,
+        tuple(pictures.train.counts()),
+        len(pictures.test),
+        accuracy_in_task=None,
+        accuracy_in_all=None,
+        learned=datetime.now(UTC).isoformat(timespec="seconds"),
+        epochs=patience.epochs,
+        seconds=round(time.perf_counter() - start, 1),
+        share_in_semantic=_first_share(about),
+    )
+    kept = [replace(task, share_in_semantic=task.share_in_semantic * about.alpha) for task in about.tasks]
+    return _validated(Model(method.net.eval(), replace(about, tasks=(*kept, record))), pictures.test)
+
+
+@torch.inference_mode()
+def outputs(model: Model, images: Tensor) -> Tensor:
+    """What every head says of these uint8 pictures."""
+    normalize = Augment(model.about.mean, model.about.std).normalize
+    return torch.cat([model.net(normalize(chunk)) for chunk in images.split(CHUNK)])
+
+
+def scores(model: Model, images: Tensor) -> Tensor:
+    """What the model gives each class: of a class that was learned twice, the best of its outputs."""
+    said = outputs(model, images)
+    owner = torch.tensor(model.about.owners())
+    best = torch.full((len(said), len(model.about.classes)), -torch.inf)
+    return best.scatter_reduce(1, owner.expand(len(said), -1), said, "amax")
+
+
+def forget(model: Model, classes: list[str]) -> Model:
+    """A new model without these classes; a working memory all of whose classes go, goes with them."""
+    for name in classes:
+        if name not in model.about.classes:
+            raise InputError(f"the model knows no class “{name}”: sparc inspect lists those that it knows")
+    net = copy.deepcopy(model.net)
+    memories, tasks = [], []
+    for memory, task in zip(net.memories(), model.about.tasks, strict=True):
+        places = [place for place, name in enumerate(task.classes) if name not in classes]
+        if places:
+            memory.keep_outputs(places)
+            memories.append(memory)
+            names = tuple(task.classes[place] for place in places)
+            tasks.append(replace(task, classes=names, pictures=tuple(task.pictures[place] for place in places)))
+    net.working = torch.nn.ModuleList(memories)
+    return Model(net, replace(model.about, tasks=tuple(tasks)))
+
+
+class Patience:
+    """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
+
+    def __init__(self, method: SPARC, augment: Augment, epochs: int) -> None:
+        self.method = method
+        self.augment = augment
+        self.patience = max(4, epochs // 4)
+        self.best = -1
+        self.since = 0
+        self.epochs = 1
+
+    @torch.inference_mode()
+    def __call__(self, task: Task) -> bool:
+        self.epochs += 1
+        if not len(task.validation):
+            return False
+        self.method.eval()
+        right = 0
+        chunks = zip(task.validation.images.split(CHUNK), task.validation.labels.split(CHUNK), strict=True)
+        for images, labels in chunks:
+            logits = self.method.net.task_logits(self.augment.normalize(images), task.index)
+            right += int((logits.argmax(1) + task.classes.start == labels).sum())
+        self.since = 0 if right > self.best else self.since + 1
+        self.best = max(self.best, right)
+        return self.since >= self.patience
+
+
+def _method(model: Model, seed_of: str) -> SPARC:
+    about = model.about
+    generator = seeded(about.seed, f"task {len(about.tasks)}, {seed_of}")
+    shape = about.shape
+    settings = SparcSettings(shape.width, shape.depth, shape.shared, about.alpha, about.kappa)
+    method = SPARC(settings, shape.channels, shape.image_size, generator)
+    method.net = copy.deepcopy(model.net)
+    method.net.generator = generator
+    return method
+
+
+def _task(about: About, pictures: Splits) -> Task:
+    """The pictures as the next task, labels counted from behind the outputs that are there."""
+    known = len(about.owners())
+    names = (*(name for task in about.tasks for name in task.classes), *pictures.train.class_names)
+    train, held_out = (ImageSet(part.images, part.labels + known, names) for part in pictures)
+    return Task(len(about.tasks), range(known, len(names)), train, validation=held_out, test=held_out)
+
+
+def _with_turned(pictures: Splits) -> Splits:
+    def turned(part: ImageSet) -> ImageSet:
+        images = torch.cat([part.images.rot90(quarter, (2, 3)) for quarter in range(4)])
+        labels = torch.arange(4).repeat_interleave(len(part))
+        return ImageSet(images, labels, (*part.class_names, "a quarter", "a half", "three quarters"))
+
+    return Splits(turned(pictures.train), turned(pictures.test))
+
+
+def _first_share(about: About) -> float:
+    """How much of the semantic memory a task is when it has just been learned: the first one is all of it."""
+    if not about.shape.shared:
+        return 0.0
+    return 1 - about.alpha if about.tasks else 1.0
+
+
+def _validated(model: Model, held_out: ImageSet) -> Model:
+    if not len(held_out):
+        return model
+    *others, last = model.about.tasks
+    mine = outputs(model, held_out.images)[:, -len(last.classes) :].argmax(1)
+    every = scores(model, held_out.images).argmax(1)
+    places = torch.tensor([model.about.classes.index(name) for name in last.classes])
+    in_task = 100 * float((mine == held_out.labels).double().mean())
+    in_all = 100 * float((every == places[held_out.labels]).double().mean())
+    last = replace(last, accuracy_in_task=in_task, accuracy_in_all=in_all)
+    return Model(model.net, replace(model.about, tasks=(*others, last)))
