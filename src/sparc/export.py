@@ -1,0 +1,233 @@
+"""One self-contained ONNX file of a model, for runtimes that know nothing of SPARC.
+
+The graph is written by hand from the folded weights, so that it holds the few operators that the net needs and no
+exporter decides otherwise. No file is put in place before onnxruntime gave the same answers from it as the net.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparc import __version__
+from sparc.data.augment import Augment
+from sparc.errors import InputError
+from sparc.files import write_atomic
+from sparc.model_file import About
+from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
+from sparc.nn.sparc import SparcNet
+
+FORMAT = "sparc-onnx"
+VERSION = 1
+OPSET, IR_VERSION = 17, 8
+"""Of 2022: what runtimes of the last years read."""
+LARGEST = 2**31 - 2**20
+"""Bytes of weights: a protobuf message ends at 2 GiB."""
+TOLERANCE = 1e-4
+"""How far a score may lie from the net's own; where scores exceed 10, that times a tenth of the largest."""
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how it did when it was tried."""
+
+    path: Path
+    bytes: int
+    pictures: int
+    """Compared with the net."""
+    largest_difference: float
+    """Of any score, from the net's own."""
+    milliseconds_alone: float
+    """Milliseconds a picture, one at a time; onnxruntime, one thread, median."""
+    milliseconds_in_batch: float
+    """The same in batches of 32."""
+
+
+def export_onnx(net: SparcNet, about: About, path: Path, pictures: Tensor) -> Exported:
+    """Write the model, if it gives the same answers as the net on these uint8 pictures."""
+    try:
+        onnx, runtime = import_module("onnx"), import_module("onnxruntime")
+    except ImportError as error:
+        raise InputError("sparc export needs onnx and onnxruntime: pip install sparc-cl[export]") from error
+    size = (about.shape.channels, *about.shape.image_size)
+    if pictures.dtype != torch.uint8 or pictures.shape[1:] != size or not len(pictures):
+        shape = " × ".join(map(str, size))
+        raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(pictures)}")
+    content = _serialized(onnx, InferenceNet.of(net).memories(), about)
+    run = _runner(runtime, content)
+    difference = _compare(net, about, run, pictures)
+    single = _milliseconds(run, pictures[:1].numpy())
+    batch = _milliseconds(run, pictures[torch.arange(BATCH) % len(pictures)].numpy())
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}): choose another place") from error
+    return Exported(path, len(content), len(pictures), difference, single, batch)
+
+
+class _Graph:
+    """Nodes and weights in the making; every node has one output, which has its name."""
+
+    def __init__(self, onnx: ModuleType) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+
+    def weight(self, name: str, value: Tensor) -> str:
+        self.weights.append(self.onnx.numpy_helper.from_array(value.detach().cpu().contiguous().numpy(), name))
+        return name
+
+    def node(self, name: str, operator: str, *inputs: str, **attributes: Any) -> str:
+        self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def separable(self, name: str, x: str, conv: FoldedConv) -> str:
+        depthwise = self.weight(f"{name}.depthwise.weight", conv.depthwise)
+        pointwise = self.weight(f"{name}.pointwise.weight", conv.pointwise[:, :, None, None])
+        bias = self.weight(f"{name}.pointwise.bias", conv.bias)
+        strides, group = [conv.stride] * 2, len(conv.depthwise)
+        x = self.node(f"{name}.depthwise", "Conv", x, depthwise, pads=[1] * 4, strides=strides, group=group)
+        return self.node(f"{name}.pointwise", "Conv", x, pointwise, bias)
+
+    def memory(self, name: str, x: str, memory: FoldedMemory) -> str:
+        stem, *rest = memory.convs
+        x = self.node(f"{name}.stem", "Relu", self.separable(f"{name}.stem.conv", x, stem))
+        blocks = zip(memory.shortcuts, rest[::2], rest[1::2], strict=True)
+        for number, (shortcut, first, second) in enumerate(blocks):
+            block = f"{name}.block{number}"
+            out = self.node(f"{block}.first", "Relu", self.separable(f"{block}.first.conv", x, first))
+            out = self.separable(f"{block}.second.conv", out, second)
+            if shortcut is not None:
+                weight = self.weight(f"{block}.shortcut.weight", shortcut)
+                x = self.node(f"{block}.shortcut", "Conv", x, weight, strides=[2, 2], group=len(shortcut) // 2)
+            x = self.node(block, "Relu", self.node(f"{block}.sum", "Add", out, x))
+        x = self.node(f"{name}.features", "Flatten", self.node(f"{name}.pool", "GlobalAveragePool", x))
+        weight = self.weight(f"{name}.head.weight", memory.head_weight)
+        return self.node(name, "Gemm", x, weight, self.weight(f"{name}.head.bias", memory.head_bias), transB=1)
+
+
+def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], about: About) -> bytes:
+    if (size := sum(map(_bytes, memories))) > LARGEST:
+        raise InputError(
+            f"an ONNX file holds at most 2 GiB, and this model is of {size / 2**30:.1f} GiB: keep it as is"
+        )
+    graph = _Graph(onnx)
+    # The numbers of Augment.normalize, in its order.
+    shift = graph.weight("shift", torch.tensor(about.mean)[:, None, None].mul(255))
+    scale = graph.weight("scale", torch.tensor(about.std)[:, None, None].mul(255).reciprocal())
+    x = graph.node("floats", "Cast", "images", to=onnx.TensorProto.FLOAT)
+    x = graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
+    logits = [graph.memory(f"memory{number}", x, memory) for number, memory in enumerate(memories)]
+    x = graph.node("logits", "Concat", *logits, axis=1)
+    rounds = [
+        graph.node(f"outputs{number}", "Gather", x, graph.weight(f"places{number}", places), axis=1)
+        for number, places in enumerate(_rounds(about.owners()))
+    ]
+    scores = graph.node("scores", "Max", *rounds)
+    graph.node("probabilities", "Softmax", scores, axis=1)
+
+    tensor, (floats, octets) = onnx.helper.make_tensor_value_info, (onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8)
+    inputs = [tensor("images", octets, ["batch", about.shape.channels, *about.shape.image_size])]
+    outputs = [tensor(name, floats, ["batch", len(about.classes)]) for name in ("scores", "probabilities")]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(graph.nodes, "sparc", inputs, outputs, graph.weights),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="sparc",
+        producer_version=__version__,
+    )
+    facts = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "producer": f"sparc {__version__}",
+        "classes": json.dumps(about.classes, ensure_ascii=False),
+        "tasks": json.dumps([task.name for task in about.tasks], ensure_ascii=False),
+        "image_size": json.dumps(about.shape.image_size),
+    }
+    onnx.helper.set_model_props(model, facts)
+    onnx.checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _rounds(owners: Sequence[int]) -> list[Tensor]:
+    """The outputs to take for each class, in as many rounds as the class with the most outputs has.
+
+    >>> _rounds([0, 1, 0])
+    [tensor([0, 1]), tensor([2, 1])]
+    """
+    outputs = [[place for place, owner in enumerate(owners) if owner == label] for label in range(max(owners) + 1)]
+    return [torch.tensor([places[n % len(places)] for places in outputs]) for n in range(max(map(len, outputs)))]
+
+
+def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.ndarray]:
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def run(images: np.ndarray) -> np.ndarray:
+        scores: np.ndarray = session.run(["scores"], {"images": images})[0]
+        return scores
+
+    return run
+
+
+@torch.no_grad()
+def _compare(net: SparcNet, about: About, run: Callable[[np.ndarray], np.ndarray], pictures: Tensor) -> float:
+    """The largest difference of a score; a refusal where it is too large, or where another class would win."""
+    largest = 0.0
+    for images in pictures.split(BATCH):
+        expected = _expected(net, about, images)
+        scores = torch.from_numpy(run(images.numpy()))
+        difference = (scores - expected).abs().max().item()
+        lost = (expected.amax(1) - expected.gather(1, scores.argmax(1, keepdim=True))[:, 0]).max().item()
+        allowed = TOLERANCE * max(1.0, expected.abs().max().item() / 10)
+        # So written that a score which is no number fails.
+        if not (difference <= allowed and lost <= allowed):
+            raise InputError(
+                f"the ONNX model does not answer as the net does (a score differs by {difference:g}), "
+                "so nothing was written: check the model with sparc inspect"
+            )
+        largest = max(largest, difference)
+    return largest
+
+
+def _expected(net: SparcNet, about: About, images: Tensor) -> Tensor:
+    """What the net itself says, the largest output of each class."""
+    training = net.training
+    logits: Tensor = net.eval()(Augment(about.mean, about.std).normalize(images))
+    net.train(training)
+    owners = torch.tensor(about.owners()).expand_as(logits)
+    nothing = logits.new_full((len(images), len(about.classes)), -torch.inf)
+    return nothing.scatter_reduce(1, owners, logits, "amax")
+
+
+def _milliseconds(run: Callable[[np.ndarray], np.ndarray], images: np.ndarray) -> float:
+    """Per picture, the median of up to 20 runs in about a second."""
+    seconds: list[float] = []
+    run(images)
+    while len(seconds) < 3 or (len(seconds) < 20 and sum(seconds) < 1):
+        start = time.perf_counter()
+        run(images)
+        seconds.append(time.perf_counter() - start)
+    return 1000 * median(seconds) / len(images)
+
+
+def _bytes(memory: FoldedMemory) -> int:
+    convs = [tensor for conv in memory.convs for tensor in (conv.depthwise, conv.pointwise, conv.bias)]
+    shortcuts = [weight for weight in memory.shortcuts if weight is not None]
+    return sum(tensor.nbytes for tensor in (*convs, *shortcuts, memory.head_weight, memory.head_bias))
+
+
+def _describe(pictures: Tensor) -> str:
+    return f"{len(pictures)} of {' × '.join(map(str, pictures.shape[1:]))} in {str(pictures.dtype).split('.')[-1]}"

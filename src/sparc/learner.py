@@ -2,6 +2,7 @@
 
 import copy
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -13,6 +14,7 @@ from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import Task
+from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc import SPARC, SparcSettings
@@ -110,22 +112,27 @@ def scores(model: Model, images: Tensor) -> Tensor:
     return best.scatter_reduce(1, owner.expand(len(said), -1), said, "amax")
 
 
-def forget(model: Model, classes: list[str]) -> Model:
-    """A new model without these classes; a working memory all of whose classes go, goes with them."""
-    for name in classes:
-        if name not in model.about.classes:
-            raise InputError(f"the model knows no class “{name}”: sparc inspect lists those that it knows")
+def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
+    """A new model without these classes and tasks; a working memory that has no class left goes as well."""
+    for kind, names, known in (
+        ("class", classes, model.about.classes),
+        ("task", tasks, [task.name for task in model.about.tasks]),
+    ):
+        for name in names:
+            if name not in known:
+                raise unknown(kind, name, known)
     net = copy.deepcopy(model.net)
-    memories, tasks = [], []
+    memories, kept = [], []
     for memory, task in zip(net.memories(), model.about.tasks, strict=True):
-        places = [place for place, name in enumerate(task.classes) if name not in classes]
+        gone = task.classes if task.name in tasks else classes
+        places = [place for place, name in enumerate(task.classes) if name not in gone]
         if places:
             memory.keep_outputs(places)
             memories.append(memory)
             names = tuple(task.classes[place] for place in places)
-            tasks.append(replace(task, classes=names, pictures=tuple(task.pictures[place] for place in places)))
+            kept.append(replace(task, classes=names, pictures=tuple(task.pictures[place] for place in places)))
     net.working = torch.nn.ModuleList(memories)
-    return Model(net, replace(model.about, tasks=tuple(tasks)))
+    return Model(net, replace(model.about, tasks=tuple(kept)))
 
 
 class Patience:

@@ -6,6 +6,7 @@ written sees the old file or the new one, never a part.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from sparc.nn.layout import layer_filters
 from sparc.nn.sparc import SparcNet, layout
 from sparc.plain import build
 
-FORMAT = "sparc-model"
+KEY = "sparc-model"
 VERSION = 1
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
 
@@ -88,10 +89,14 @@ class About:
     tasks: tuple[LearnedTask, ...] = ()
     made_with: str = ""
     seed: int = 0
+    numbered: bool = False
+    """The classes' names are whole numbers, and are given back as such."""
 
     def __post_init__(self) -> None:
         if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
             raise ValueError("there should be a mean and a positive deviation for every channel")
+        if self.numbered and not all(re.fullmatch("-?[0-9]{1,18}", name) for name in self.classes):
+            raise ValueError("its classes should be numbers")
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -114,13 +119,9 @@ class Model:
 
 def save(model: Model, path: Path) -> None:
     tensors = _tensors(model.net)
-    metadata = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "about": json.dumps(asdict(model.about), ensure_ascii=False),
-        "sha256": digest(tensors),
-    }
-    write_atomic(path, to_bytes(tensors, metadata))
+    description = {"version": VERSION, "sha256": digest(tensors), "about": asdict(model.about)}
+    # One entry alone, as safetensors writes several in an order that changes from run to run.
+    write_atomic(path, to_bytes(tensors, {KEY: json.dumps(description, ensure_ascii=False)}))
 
 
 def load(path: Path) -> Model:
@@ -128,8 +129,7 @@ def load(path: Path) -> Model:
     try:
         size = path.stat().st_size
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            about = _about(path, metadata)
+            checksum, about = _description(path, file.metadata() or {})
             if 4 * about.shape.weights_per_task() * len(about.tasks) > size:
                 raise ValueError("it is too small for the net that it describes")
             net = about.shape.new_net()
@@ -143,7 +143,7 @@ def load(path: Path) -> Model:
                 if part.get_shape() != list(tensor.shape) or part.get_dtype() != _DTYPES[tensor.dtype]:
                     raise ValueError(f"tensor {name} is not as the net that it describes has it")
             tensors = {name: file.get_tensor(name) for name in expected}
-        if digest(tensors) != metadata.get("sha256"):
+        if digest(tensors) != checksum:
             raise ValueError("its weights do not match their checksum")
     except FileNotFoundError as error:
         raise InputError(f"there is no model {path}: make one with sparc learn FOLDER --model {path}") from error
@@ -172,16 +172,19 @@ class _NotOursError(InputError):
     """The file may be whole, but it is none that this version reads."""
 
 
-def _about(path: Path, metadata: Mapping[str, str]) -> About:
-    if metadata.get("format") != FORMAT:
+def _description(path: Path, metadata: Mapping[str, str]) -> tuple[str, About]:
+    if KEY not in metadata:
         raise _NotOursError(f"{path} is a safetensors file, but no SPARC model: name another file")
-    version = metadata.get("version", "")
-    if version != str(VERSION):
-        raise _NotOursError(f"{path} is of version {version[:20]}, and this sparc reads {VERSION}: update sparc")
     try:
-        return build(About, json.loads(metadata.get("about", "")))
+        description = json.loads(metadata[KEY])
     except RecursionError as error:
         raise ValueError("its description is nested too deeply") from error
+    if not isinstance(description, dict):
+        raise ValueError("its description is not an object")
+    version = description.get("version")
+    if version != VERSION:
+        raise _NotOursError(f"{path} is of version {version!s:.20}, and this sparc reads {VERSION}: update sparc")
+    return str(description.get("sha256")), build(About, description.get("about"))
 
 
 def _tensors(net: SparcNet) -> dict[str, Tensor]:

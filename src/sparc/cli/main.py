@@ -12,6 +12,13 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 
 VERBS = {
+    "learn": "teach a model the classes in a folder of pictures",
+    "predict": "name what is in pictures",
+    "inspect": "show what a model knows",
+    "forget": "take classes out of a model for good",
+    "export": "write a model as one ONNX file",
+    "card": "write a model card",
+    "demo": "draw folders of pictures to try things on",
     "run": "learn a stream of tasks and measure how much is kept",
     "benchmarks": "list the streams that can be learned",
     "methods": "list the methods that can learn them",

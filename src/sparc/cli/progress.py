@@ -7,7 +7,6 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sparc.data.stream import Stream
 from sparc.train import EpochReport, Observer, StageReport
 
 LINE_SECONDS = 10
@@ -48,9 +47,9 @@ class Display:
         share = done / total if total else 0.0
         self.show(what, share, f"{done:,}" + (f" of {total:,}" if total else ""))
 
-    def observe(self, stream: Stream) -> Observer:
+    def observe(self, tasks: int) -> Observer:
         """Training begins."""
-        return TrainingDisplay(self, stream)
+        return TrainingDisplay(self, tasks)
 
     def show(self, what: str, share: float, note: str) -> None:
         if self.live:
@@ -64,14 +63,16 @@ class Display:
 
 
 class TrainingDisplay(Observer):
-    def __init__(self, display: Display, stream: Stream) -> None:
+    def __init__(self, display: Display, tasks: int) -> None:
         self.display = display
-        self.stream = stream
+        self.tasks = tasks
         self.start = time.monotonic()
 
     def training(self, report: EpochReport) -> None:
         left = (time.monotonic() - self.start) * (1 - report.done) / report.done
-        what = f"task {report.task}/{len(self.stream)}, epoch {report.epoch}/{report.epochs}"
+        what = f"epoch {report.epoch}/{report.epochs}"
+        if self.tasks > 1:
+            what = f"task {report.task}/{self.tasks}, {what}"
         if report.phase != "train":
             what += f" ({report.phase})"
         note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s, {duration(left)} left"
@@ -80,7 +81,7 @@ class TrainingDisplay(Observer):
     def stage(self, report: StageReport) -> None:
         seen = len(report.test.class_il)
         self.display.line(
-            f"task {report.task}/{len(self.stream)} learned in {duration(report.train_seconds)}, "
+            f"task {report.task}/{self.tasks} learned in {duration(report.train_seconds)}, "
             f"Class-IL {sum(report.test.class_il) / seen:.1f} %, Task-IL {sum(report.test.task_il) / seen:.1f} %"
         )
 

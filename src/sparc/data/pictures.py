@@ -58,6 +58,12 @@ def decode(data: bytes, name: str, size: int | None = None) -> NDArray[np.uint8]
         return _decode(data, name, size)
 
 
+def from_pillow(image: Image.Image, name: str, size: int | None = None) -> NDArray[np.uint8]:
+    """As `decode`, of a picture that somebody has opened already."""
+    with _quiet:
+        return _prepared(image, name, size)
+
+
 def short_side(path: Path) -> int:
     """The smaller of height and width, read from the file's header alone."""
     with _quiet:
@@ -139,7 +145,10 @@ def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
 
 
 def _decode(data: bytes, name: str, size: int | None) -> NDArray[np.uint8]:
-    image = _open(io.BytesIO(data), name)
+    return _prepared(_open(io.BytesIO(data), name), name, size)
+
+
+def _prepared(image: Image.Image, name: str, size: int | None) -> NDArray[np.uint8]:
     try:
         if size is not None:
             scale = 2 * size / min(image.size)  # twice the size leaves the filter below something to work on

@@ -40,7 +40,7 @@ def run(
     device: str = "cpu",
     fresh: bool = False,
     progress: Progress = no_progress,
-    observe: Callable[[Stream], Observer] = lambda stream: Observer(),
+    observe: Callable[[int], Observer] = lambda tasks: Observer(),
 ) -> Finished:
     """Run what is not there yet. Nothing is written before it has ended well."""
     benchmark = benchmarks.find(config.benchmark)
@@ -54,7 +54,7 @@ def run(
     method = METHODS.find(config.method)(
         config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
     ).to(_device(device))
-    log = Log(observe(stream))
+    log = Log(observe(len(stream)))
     trainer = Trainer(method, config.recipe, benchmark.augment(stream[0]), config.seed, log)
     result = _result(
         config,

@@ -1,0 +1,82 @@
+"""`sparc export`: write a model as one self-contained ONNX file, checked against the original."""
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+import tyro
+from PIL import Image
+from rich.console import Console
+from torch import Tensor
+
+from sparc.cli.parse import parse
+from sparc.data.archive import names, read
+from sparc.data.pictures import decode, is_picture
+from sparc.errors import InputError
+from sparc.export import export_onnx
+from sparc.files import check_writable
+from sparc.model_file import Shape, load
+from sparc.report import plain_table
+
+COMPARED = 64
+
+
+@dataclass(frozen=True)
+class Export:
+    model: tyro.conf.Positional[Path]
+    """The model file."""
+    out: tyro.conf.Positional[Path]
+    """The ONNX file to write."""
+    pictures: Path | None = None
+    """A folder of pictures on which the two are compared; without it, cuttings of scikit-learn's two photographs."""
+
+
+def main(arguments: list[str]) -> int:
+    given: Export = parse(Export, "export", __doc__, arguments)
+    check_writable(given.out.parent)
+    model = load(given.model)
+    if not model.about.tasks:
+        raise InputError(f"{given.model} knows no class yet: teach it with sparc learn")
+    shape = model.about.shape
+    pictures = cuttings(shape) if given.pictures is None else from_folder(given.pictures, shape)
+    done = export_onnx(model.net, model.about, given.out, pictures)
+    table = plain_table(str(given.out), "", "")
+    table.add_row("file size", f"{done.bytes:,} bytes")
+    table.add_row("pictures compared, all given the same class", str(done.pictures))
+    table.add_row("largest difference between scores", f"{done.largest_difference:.1e}")
+    table.add_row("milliseconds a picture, one at a time", f"{done.milliseconds_alone:.2f}")
+    table.add_row("milliseconds a picture, 32 at a time", f"{done.milliseconds_in_batch:.2f}")
+    Console().print(table)
+    return 0
+
+
+def from_folder(folder: Path, shape: Shape) -> Tensor:
+    chosen = list(islice(names(folder, is_picture), COMPARED))
+    if not chosen:
+        raise InputError(f"{folder} holds no pictures: name a folder that does")
+    contents = read(folder, chosen)
+    return _tensor([Image.fromarray(decode(data, name, min(shape.image_size))) for name, data in contents], shape)
+
+
+def cuttings(shape: Shape) -> Tensor:
+    """Real pictures that are always there: squares cut from the photographs in scikit-learn's wheel."""
+    from sklearn.datasets import load_sample_images
+
+    random = np.random.default_rng(0)
+    pictures = []
+    for photograph in load_sample_images().images:
+        for _ in range(COMPARED // 2):
+            side = int(random.integers(32, min(photograph.shape[:2])))
+            top, left = (int(random.integers(0, room - side)) for room in photograph.shape[:2])
+            pictures.append(Image.fromarray(photograph[top : top + side, left : left + side]))
+    return _tensor(pictures, shape)
+
+
+def _tensor(pictures: list[Image.Image], shape: Shape) -> Tensor:
+    """uint8, N × channels × height × width; channels beyond a picture's three repeat them."""
+    height, width = shape.image_size
+    arrays = [np.asarray(picture.resize((width, height))) for picture in pictures]
+    images = torch.from_numpy(np.stack(arrays)).movedim(3, 1)
+    return images[:, torch.arange(shape.channels) % 3].contiguous()

@@ -1,0 +1,69 @@
+"""`sparc forget`: take classes, or a whole task, out of a model for good."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from sparc.cli.parse import parse
+from sparc.errors import InputError
+from sparc.files import locked
+from sparc.learner import forget
+from sparc.model_file import Model, load, save
+
+
+@dataclass(frozen=True)
+class Forget:
+    model: tyro.conf.Positional[Path]
+    """The model file."""
+    classes: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Names of classes."""
+    task: str | None = None
+    """Every class of this task, and its working memory with them."""
+
+
+def main(arguments: list[str]) -> int:
+    given: Forget = parse(Forget, "forget", __doc__, arguments)
+    if bool(given.classes) == (given.task is not None):
+        raise InputError("say what to forget: names of classes, or --task NAME")
+    if not given.model.parent.is_dir():
+        raise InputError(f"there is no model {given.model}: name a model file")
+    with locked(given.model):
+        before = load(given.model)
+        after = forget(before, given.classes, [] if given.task is None else [given.task])
+        save(after, given.model)
+    console = Console()
+    for line in what_remains(before, after):
+        console.print(escape(line), highlight=False, soft_wrap=True)
+    return 0
+
+
+def what_remains(before: Model, after: Model) -> list[str]:
+    """What is gone and what is not, a line each."""
+    counts = before.net.parameter_counts()
+    left = {task.name: task for task in after.about.tasks}
+    lines = []
+    for index, task in enumerate(before.about.tasks):
+        if task.name not in left:
+            lines.append(
+                f"{task.name} ({', '.join(task.classes)}): its working memory and head, "
+                f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {_in_semantic(before, index)}."
+            )
+        elif gone := [name for name in task.classes if name not in left[task.name].classes]:
+            lines.append(
+                f"{', '.join(gone)} of {task.name}: the outputs are gone; the working memory, which learned them along "
+                f"with {', '.join(left[task.name].classes)}, stays until the whole task is forgotten."
+            )
+    known = len(after.about.classes)
+    lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
+    return lines
+
+
+def _in_semantic(model: Model, index: int) -> str:
+    share = model.about.tasks[index].share_in_semantic
+    if not share:
+        return "nothing else remains of it"
+    whose = "the filters that were trained with it" if index == 0 else "its point-wise filters"
+    return f"of {whose}, {share:.2%} remain in the semantic memory, mixed with those of the other tasks"

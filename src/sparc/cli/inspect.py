@@ -1,0 +1,37 @@
+"""`sparc inspect`: show what a model knows."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from sparc.cli.parse import parse
+from sparc.model_file import load
+from sparc.report.model_card import facts, one_line, tables
+
+
+@dataclass(frozen=True)
+class Inspect:
+    model: tyro.conf.Positional[Path]
+    """The model file."""
+    check: bool = False
+    """Say that file and weights are whole; a damaged file is refused in any case."""
+    json: bool = False
+    """Print all of it as JSON."""
+
+
+def main(arguments: list[str]) -> int:
+    given: Inspect = parse(Inspect, "inspect", __doc__, arguments)
+    model = load(given.model)
+    if given.json:
+        whole = {"whole": True} if given.check else {}
+        print(json.dumps({**facts(model, given.model), **whole}))
+        return 0
+    console = Console()
+    for table in tables(model, given.model):
+        console.print(table)
+    if given.check:
+        print(f"{one_line(str(given.model))} is whole: its weights match their checksum")
+    return 0

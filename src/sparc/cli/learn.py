@@ -1,0 +1,144 @@
+"""`sparc learn`: teach a model the classes in a folder, one folder of pictures a class."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from sparc.cli.parse import parse
+from sparc.cli.progress import Display, duration
+from sparc.data.sources import Folder
+from sparc.errors import InputError
+from sparc.files import check_writable, locked
+from sparc.learner import EFFORTS, Effort, learn, new_model
+from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.model_file import Model, load, save
+from sparc.report import percent, plain_table
+
+
+@dataclass(frozen=True)
+class Learn:
+    folder: tyro.conf.Positional[Path]
+    """Holds one folder of pictures a class."""
+    model: Path
+    """The model file; made if it is not there, else a task is added to it."""
+    name: str | None = None
+    """What the task is called; without it the folder's name."""
+    quick: bool = False
+    """A fifth of the usual time, for a first look."""
+    thorough: bool = False
+    """Five times the usual time."""
+    epochs: int | None = None
+    """Passes over the pictures, instead of a number that suits how many there are."""
+    validation: float = 0.1
+    """Share of the pictures held out, to know when to stop and how good the model is."""
+    flip: bool = True
+    """Also learn mirror images; say --no-flip for letters and the like."""
+    image_size: int | None = None
+    """Side in pixels that all pictures are brought to; chosen from the first folder unless given then."""
+    width: float | None = None
+    """Of a new model: filters of the first layer, as a multiple of 64. (0.5 if not given)"""
+    shared: float | None = None
+    """Of a new model: share of the point-wise filters that all tasks have in common. (0.5 if not given)"""
+    seed: int | None = None
+    """Of a new model: same seed and pictures, same model. (0 if not given)"""
+    threads: int | None = None
+    """Processor threads; without it as many as there are cores."""
+    json: bool = False
+    """Print what was learned as JSON."""
+
+    def __post_init__(self) -> None:
+        if self.quick and self.thorough:
+            raise InputError("--quick and --thorough say opposite things: give one of them")
+        if self.epochs is not None and self.epochs < 1:
+            raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
+        if not 0 < self.validation < 1:
+            raise InputError(f"--validation {self.validation:g} must lie between 0 and 1")
+        if self.threads is not None and self.threads < 1:
+            raise InputError(f"--threads {self.threads} must be at least 1")
+
+    @property
+    def effort(self) -> Effort:
+        return "quick" if self.quick else "thorough" if self.thorough else "normal"
+
+
+def main(arguments: list[str]) -> int:
+    given: Learn = parse(Learn, "learn", __doc__, arguments)
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
+    if not given.model.parent.is_dir():
+        raise InputError(f"there is no folder {given.model.parent} for the model: make it first")
+    check_writable(given.model.parent)
+    with locked(given.model):
+        before = load(given.model) if given.model.exists() else None
+        model = _learned(given, before)
+        save(model, given.model)
+    if given.json:
+        print(json.dumps({"model": str(given.model), **asdict(model.about.tasks[-1])}, ensure_ascii=False))
+    else:
+        _print(given.model, before, model)
+    return 0
+
+
+def _learned(given: Learn, before: Model | None) -> Model:
+    size = given.image_size
+    if before is not None:
+        _check_same(given, before)
+        size = before.about.shape.image_size[0]
+    with Display(given.model.name) as display:
+        pictures = Folder(given.folder, size, given.validation).load(progress=display.loading)
+        settings = SparcSettings(width=given.width or SparcSettings.width, shared=_or(given.shared, 0.5))
+        model = before or new_model(pictures.train, settings, given.seed or 0)
+        epochs = given.epochs or EFFORTS[given.effort].epochs(len(pictures.train))
+        recipe = replace(SPARC.recipe, epochs=epochs, schedule="cosine")
+        name = given.name or given.folder.resolve().name
+        return learn(model, pictures, name, recipe, given.flip, display.observe(1))
+
+
+def _check_same(given: Learn, model: Model) -> None:
+    """A model's make-up is settled when it is made."""
+    shape = model.about.shape
+    settled = {
+        "--image-size": (given.image_size, shape.image_size[0]),
+        "--width": (given.width, shape.width),
+        "--shared": (given.shared, shape.shared),
+        "--seed": (given.seed, model.about.seed),
+    }
+    for flag, (asked, there) in settled.items():
+        if asked is not None and asked != there:
+            raise InputError(f"{flag} of {given.model} is {there:g} for good: leave it out, or make another model")
+
+
+def _print(path: Path, before: Model | None, model: Model) -> None:
+    console = Console()
+    task = model.about.tasks[-1]
+    table = plain_table(f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs", "class", "pictures")
+    for name, count in zip(task.classes, task.pictures, strict=True):
+        table.add_row(escape(name), str(count))
+    console.print(table)
+    known = set(before.about.classes) if before else set()
+    if again := [name for name in task.classes if name in known]:
+        console.print(
+            f"{escape(', '.join(again))}: known before, so there is a new output under the same name, and the best of "
+            "its outputs counts"
+        )
+    if len(task.classes) == 1:
+        console.print("one class alone has nothing to be told from, so it was told from its own pictures turned round")
+    added = model.net.parameter_counts()
+    size = path.stat().st_size
+    facts = plain_table(str(path), "", "")
+    facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
+    facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
+    facts.add_row("pictures held out for that", str(task.held_out))
+    facts.add_row("classes known", str(len(model.about.classes)))
+    facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
+    facts.add_row("file size", f"{size:,} bytes")
+    console.print(facts)
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value

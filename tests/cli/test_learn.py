@@ -1,0 +1,217 @@
+"""`sparc learn`, `forget` and `export`, as people meet them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from sparc.cli.main import main
+from sparc.learner import scores
+from sparc.model_file import load
+
+QUICK = ["--width", "0.125", "--epochs", "2", "--no-flip", "--threads", "1"]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Callable[..., Path]:
+    """Folders of class folders with a few small pictures, each class of a colour of its own."""
+
+    def make(name: str, *classes: str, pictures: int = 8) -> Path:
+        for label, title in enumerate(classes):
+            (tmp_path / name / title).mkdir(parents=True)
+            for number in range(pictures):
+                colour = (hash_of(title) % 200, 70 * label, 12 * number)
+                Image.new("RGB", (34, 40), colour).save(tmp_path / name / title / f"{number}.png")
+        return tmp_path / name
+
+    return make
+
+
+def hash_of(text: str) -> int:
+    return sum(map(ord, text)) * 37
+
+
+def sparc(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sparc", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout, check=False)
+
+
+def test_three_folders_in_three_processes(folders: Callable[..., Path], tmp_path: Path) -> None:
+    model = tmp_path / "pets.sparc"
+    taught = [("pets", ["cat", "dog"]), ("birds", ["eagle", "raven", "鷺"]), ("fish", ["carp", "cod"])]
+    for name, classes in taught:
+        done = sparc("learn", folders(name, *classes), "--model", model, *QUICK)
+        assert done.returncode == 0, done.stderr
+        for title in ("right among this task's classes", "right among all classes", "parameters added", "file size"):
+            assert title in done.stdout
+        assert all(title in done.stdout for title in classes)
+    known = load(model).about
+    assert known.classes == ("cat", "dog", "eagle", "raven", "鷺", "carp", "cod")
+    assert [task.name for task in known.tasks] == ["pets", "birds", "fish"]
+    done = sparc("predict", model, tmp_path / "pets", tmp_path / "fish", "--json", "--top", "7")
+    predictions = json.loads(done.stdout)
+    assert len(predictions) == 32
+    assert all({each["class"] for each in row["predictions"]} == set(known.classes) for row in predictions)
+
+
+def test_a_known_class_gets_a_new_output_under_its_name(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "pets.sparc")
+    assert main(["learn", str(folders("first", "cat", "dog")), "--model", model, *QUICK]) == 0
+    assert main(["learn", str(folders("second", "cat", "cow")), "--model", model, *QUICK]) == 0
+    assert "cat: known before" in capsys.readouterr().out
+    after = load(Path(model))
+    assert after.about.classes == ("cat", "dog", "cow")
+    assert scores(after, torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, 3)
+
+
+def test_the_first_folder_sets_the_size_and_later_ones_follow(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "pets.sparc")
+    first, second = str(folders("first", "cat", "dog")), str(folders("second", "ant", "bee"))
+    assert main(["learn", first, "--model", model, "--image-size", "16", *QUICK, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["classes"] == ["cat", "dog"]
+    assert load(Path(model)).about.shape.image_size == (16, 16)
+    assert main(["learn", second, "--model", model, "--image-size", "32", *QUICK]) == 2
+    assert "--image-size of" in capsys.readouterr().err
+    assert main(["learn", second, "--model", model, *QUICK]) == 0
+
+
+def test_one_class_in_a_folder_is_learned_and_said(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["learn", str(folders("one", "cat")), "--model", str(tmp_path / "m.sparc"), *QUICK]) == 0
+    assert "turned round" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--quick", "--thorough"], "--quick and --thorough say opposite things"),
+        (["--epochs", "0"], "--epochs 0 learns nothing"),
+        (["--validation", "1"], "--validation 1 must lie between"),
+        (["--width", "0"], "--width 0 gives no filters"),
+        (["--shared", "1"], "--shared 1 is not a share"),
+        (["--image-size", "4"], "4"),
+        (["--threads", "0"], "--threads 0"),
+    ],
+)
+def test_flags_that_make_no_sense(
+    folders: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    folder = folders("pets", "cat", "dog", pictures=2)
+    assert main(["learn", str(folder), "--model", str(tmp_path / "m.sparc"), *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pets"]
+
+
+def test_folders_that_cannot_be_learned(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "m.sparc")
+    broken = folders("broken", "cat", "dog")
+    (broken / "cat" / "0.png").write_bytes(b"")
+    empty = folders("empty", "cat", "dog")
+    (empty / "nothing").mkdir()
+    for folder, sentence in ((broken, "0.png"), (empty, "nothing"), (tmp_path / "none", "none")):
+        assert main(["learn", str(folder), "--model", model, *QUICK]) == 2
+        assert sentence in capsys.readouterr().err
+        assert not Path(model).exists()
+    assert main(["learn", str(folders("ok", "a", "b")), "--model", str(tmp_path / "no" / "m.sparc")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_a_model_that_is_none_is_left_alone(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.sparc").write_bytes(b"something of mine")
+    assert main(["learn", str(folders("pets", "cat", "dog")), "--model", str(tmp_path / "m.sparc"), *QUICK]) == 2
+    assert "is not a model" in capsys.readouterr().err
+    assert (tmp_path / "m.sparc").read_bytes() == b"something of mine"
+
+
+def test_a_kill_while_learning_leaves_the_old_model(folders: Callable[..., Path], tmp_path: Path) -> None:
+    model = tmp_path / "pets.sparc"
+    assert main(["learn", str(folders("pets", "cat", "dog")), "--model", str(model), *QUICK]) == 0
+    before = model.read_bytes()
+    more = folders("more", "cow", "ant", pictures=40)
+    command = [sys.executable, "-m", "sparc", "learn", str(more), "--model", str(model), "--epochs", "500"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        lock = tmp_path / ".pets.sparc.lock"
+        while not lock.exists():
+            time.sleep(0.05)
+        refused = sparc("learn", folders("third", "bee", "fly"), "--model", model, *QUICK)
+        assert refused.returncode == 2
+        assert "another process is at work" in refused.stderr
+        process.send_signal(signal.SIGKILL)
+    assert model.read_bytes() == before
+    done = sparc("learn", tmp_path / "third", "--model", model, *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert load(model).about.classes == ("cat", "dog", "bee", "fly")
+
+
+@pytest.fixture
+def taught(folders: Callable[..., Path], tmp_path: Path) -> Path:
+    model = tmp_path / "pets.sparc"
+    assert main(["learn", str(folders("pets", "cat", "dog")), "--model", str(model), *QUICK]) == 0
+    assert main(["learn", str(folders("birds", "eagle", "raven")), "--model", str(model), *QUICK]) == 0
+    return model
+
+
+def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forget", str(taught), "cat"]) == 0
+    assert "cat of pets: the outputs are gone; the working memory" in capsys.readouterr().out
+    assert load(taught).about.classes == ("dog", "eagle", "raven")
+    assert main(["forget", str(taught), "--task", "birds"]) == 0
+    out = capsys.readouterr().out
+    assert "its working memory and head" in out
+    assert "1.00% remain in the semantic memory" in out
+    assert load(taught).about.classes == ("dog",)
+    assert main(["forget", str(taught), "dog"]) == 0
+    assert "99.00% remain" in capsys.readouterr().out
+    assert load(taught).about.tasks == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["cot"], "unknown class “cot”: did you mean cat"),
+        (["--task", "bird"], "unknown task “bird”: did you mean birds"),
+        ([], "say what to forget"),
+        (["cat", "--task", "pets"], "say what to forget"),
+    ],
+)
+def test_what_cannot_be_forgotten(
+    taught: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    before = taught.read_bytes()
+    capsys.readouterr()
+    assert main(["forget", str(taught), *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+    assert taught.read_bytes() == before
+
+
+def test_export_is_checked_and_told(taught: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = taught.with_name("pets.onnx")
+    for pictures in ([], ["--pictures", str(taught.parent / "pets")]):
+        assert main(["export", str(taught), str(out), *pictures]) == 0
+        said = capsys.readouterr().out
+        assert "milliseconds a picture" in said
+        assert "pictures compared" in said
+    assert out.stat().st_size > 1000
+    assert main(["export", str(taught), str(taught.parent / "none" / "x.onnx")]) == 2

@@ -1,0 +1,206 @@
+"""`ContinualClassifier` and what it stands on."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sparc.classifier import ContinualClassifier
+from sparc.data.imageset import Splits
+from sparc.errors import InputError
+
+QUICK = {"width": 1 / 8, "epochs": 6, "flip": False}
+
+
+def some(splits: Splits, *labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures of these classes as N × height × width, and their labels."""
+    chosen = torch.isin(splits.train.labels, torch.tensor(labels))
+    return splits.train.images[chosen, 0].numpy(), splits.train.labels[chosen].numpy()
+
+
+@pytest.fixture
+def taught(splits: Splits) -> ContinualClassifier:
+    classifier = ContinualClassifier(**QUICK)
+    for labels in ((0, 1, 2), (3, 4)):
+        classifier.learn(*some(splits, *labels))
+    return classifier
+
+
+def test_it_learns_task_after_task(taught: ContinualClassifier, splits: Splits) -> None:
+    assert taught.classes_.tolist() == [0, 1, 2, 3, 4]
+    images, labels = some(splits, 0, 1, 2, 3, 4)
+    assert taught.score(images, labels) > 0.5
+    assert [task.name for task in taught.model_.about.tasks] == ["task 1", "task 2"]
+    assert [task.pictures for task in taught.model_.about.tasks] == [(22, 22, 22), (22, 22)]
+    shares = [task.share_in_semantic for task in taught.model_.about.tasks]
+    assert shares == pytest.approx([0.99, 0.01])
+
+
+def test_probabilities_are_of_all_classes(taught: ContinualClassifier, splits: Splits) -> None:
+    images, _ = some(splits, 0, 3)
+    probabilities = taught.predict_proba(images)
+    assert probabilities.shape == (len(images), 5)
+    assert np.allclose(probabilities.sum(1), 1, atol=1e-5)
+    assert (taught.predict(images) == taught.classes_[probabilities.argmax(1)]).all()
+
+
+def test_prediction_changes_nothing(taught: ContinualClassifier, splits: Splits, tmp_path: Path) -> None:
+    taught.save(tmp_path / "before.sparc")
+    taught.predict(some(splits, 0)[0])
+    taught.save(tmp_path / "after.sparc")
+    assert (tmp_path / "before.sparc").read_bytes() == (tmp_path / "after.sparc").read_bytes()
+
+
+def test_what_is_saved_goes_on_where_it_was(taught: ContinualClassifier, splits: Splits, tmp_path: Path) -> None:
+    taught.save(tmp_path / "model.sparc")
+    loaded = ContinualClassifier.load(tmp_path / "model.sparc")
+    images, _ = some(splits, 0, 1, 2, 3, 4)
+    assert np.array_equal(loaded.predict_proba(images), taught.predict_proba(images))
+    loaded.set_params(epochs=6, flip=False)
+    for classifier in (taught, loaded):
+        classifier.learn(*some(splits, 5))
+    assert np.array_equal(loaded.predict_proba(images), taught.predict_proba(images)), "and learns the same from there"
+
+
+def test_a_class_learned_again_has_the_best_of_its_outputs(taught: ContinualClassifier, splits: Splits) -> None:
+    taught.learn(*some(splits, 0, 5))
+    assert taught.classes_.tolist() == [0, 1, 2, 3, 4, 5]
+    images, _ = some(splits, 0)
+    said = taught.module_(torch.from_numpy(images)[:, None].float().div(255).sub(_mean(taught)).div(_std(taught)))
+    assert said.shape[1] == 7
+    best = torch.cat((torch.maximum(said[:, 0], said[:, 5])[:, None], said[:, 1:5], said[:, 6:]), dim=1)
+    expected = best.softmax(1).detach().numpy()
+    assert np.allclose(taught.predict_proba(images), expected, atol=1e-4)
+
+
+def _mean(classifier: ContinualClassifier) -> float:
+    return classifier.model_.about.mean[0]
+
+
+def _std(classifier: ContinualClassifier) -> float:
+    return classifier.model_.about.std[0]
+
+
+def test_one_class_alone_can_be_learned(taught: ContinualClassifier, splits: Splits) -> None:
+    taught.learn(*some(splits, 5))
+    task = taught.model_.about.tasks[-1]
+    assert task.classes == ("5",)
+    assert taught.model_.net.task_sizes == [3, 2, 1]
+    assert task.accuracy_in_task == 100
+
+
+def test_text_labels_come_back_as_text(splits: Splits) -> None:
+    images, labels = some(splits, 0, 1)
+    names = np.array(["кот", "dog"])[labels]
+    classifier = ContinualClassifier(**QUICK).learn(images, names)
+    assert set(classifier.predict(images)) <= {"кот", "dog"}
+    with pytest.raises(InputError, match="labels are either numbers or text"):
+        classifier.learn(*some(splits, 2, 3))
+
+
+def test_forgetting_takes_a_class_out(taught: ContinualClassifier, splits: Splits) -> None:
+    taught.forget(1)
+    assert taught.classes_.tolist() == [0, 2, 3, 4]
+    assert 1 not in taught.predict(some(splits, 1)[0])
+    taught.forget(3, 4)
+    assert len(taught.model_.net.working) == 1, "a working memory without classes goes"
+    taught.forget(0, 2)
+    with pytest.raises(InputError, match="every class has been forgotten"):
+        taught.predict(some(splits, 1)[0])
+    assert taught.learn(*some(splits, 1, 2)).classes_.tolist() == [1, 2]
+    with pytest.raises(InputError, match="unknown class “9”"):
+        taught.forget(9)
+
+
+def test_learning_that_fails_leaves_what_was_known(taught: ContinualClassifier, splits: Splits) -> None:
+    before = taught.predict_proba(some(splits, 0)[0])
+    with pytest.raises(InputError):
+        taught.learn(np.zeros((4, 9, 9), np.uint8), [0, 0, 1, 1])
+    with pytest.raises(InputError, match="has a task “task 1” already"):
+        taught.learn(*some(splits, 5), name="task 1")
+    assert np.array_equal(taught.predict_proba(some(splits, 0)[0]), before)
+
+
+def test_it_is_a_scikit_learn_estimator(splits: Splits) -> None:
+    classifier = ContinualClassifier(**QUICK)
+    copied = clone(classifier)
+    assert copied.get_params() == classifier.get_params()
+    assert copied.set_params(width=0.25).width == 0.25
+    with pytest.raises(NotFittedError):
+        copied.predict(np.zeros((1, 8, 8), np.uint8))
+    images, labels = some(splits, 0, 1)
+    pipeline = make_pipeline(FunctionTransformer(lambda flat: flat.reshape(-1, 8, 8)), classifier)
+    pipeline.fit(images.reshape(len(images), -1), labels)
+    assert pipeline.score(images.reshape(len(images), -1), labels) > 0.8
+    classifier.partial_fit(*some(splits, 2, 3))
+    assert classifier.classes_.tolist() == [0, 1, 2, 3]
+    assert classifier.fit(images, labels).classes_.tolist() == [0, 1], "fit begins anew"
+
+
+def test_arrays_pictures_and_paths_are_all_the_same(picture_folder: Callable[..., Path]) -> None:
+    folder = picture_folder(classes=2, per_class=5, side=32)
+    paths = sorted(folder.rglob("*.png"))
+    classifier = ContinualClassifier(width=1 / 8, epochs=2).learn(folder)
+    assert classifier.classes_.tolist() == ["class-0", "class-1"]
+    opened = [Image.open(path) for path in paths]
+    cropped = [np.asarray(picture)[4:36] for picture in opened]  # the centre of 32 × 40
+    kinds = [
+        folder,
+        paths,
+        [str(path) for path in paths],
+        opened,
+        np.stack(cropped),
+        torch.from_numpy(np.stack(cropped)).permute(0, 3, 1, 2),
+    ]
+    results = [classifier.predict_proba(kind) for kind in kinds]
+    assert all(np.allclose(result, results[0]) for result in results)
+    assert classifier.predict(paths[0]).shape == (1,)
+
+
+def test_same_seed_same_model(splits: Splits) -> None:
+    images, labels = some(splits, 0, 1)
+    first, again, other = (ContinualClassifier(**QUICK, seed=seed).fit(images, labels) for seed in (1, 1, 2))
+    assert np.array_equal(first.predict_proba(images), again.predict_proba(images))
+    assert not np.array_equal(first.predict_proba(images), other.predict_proba(images))
+
+
+def test_early_stopping_ends_when_nothing_gets_better(splits: Splits) -> None:
+    classifier = ContinualClassifier(width=1 / 8, epochs=100, flip=False, validation=0.3).learn(*some(splits, 0, 1))
+    assert classifier.model_.about.tasks[0].epochs < 100
+
+
+@pytest.mark.parametrize(
+    ("pictures", "labels", "sentence"),
+    [
+        (np.zeros((4, 8, 8)), [0, 0, 1, 1], "uint8"),
+        (np.zeros((4, 64), np.uint8), [0, 0, 1, 1], "3 or 4 dimensions"),
+        (np.zeros((4, 8, 8), np.uint8), [0, 1], "there are 4 pictures, but labels of shape"),
+        (np.zeros((0, 8, 8), np.uint8), [], "no pictures"),
+        (np.zeros((4, 8, 8), np.uint8), None, "need a label each"),
+        (np.zeros((4, 4, 4), np.uint8), [0, 0, 1, 1], "too small|8 to 1024"),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(pictures: np.ndarray, labels: list[int] | None, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        ContinualClassifier(**QUICK).learn(pictures, labels)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "sentence"),
+    [
+        ({"effort": "much"}, "effort"),
+        ({"epochs": 0}, "epochs 0"),
+        ({"width": 0}, "width 0"),
+        ({"validation": 1.5}, "1.5"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameter: dict[str, object], sentence: str, splits: Splits) -> None:
+    with pytest.raises(InputError, match=sentence):
+        ContinualClassifier(**{**QUICK, **parameter}).learn(*some(splits, 0, 1))

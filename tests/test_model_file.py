@@ -1,0 +1,220 @@
+import json
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load as from_bytes
+from safetensors.torch import save as to_bytes
+from safetensors.torch import save_file
+
+from sparc.errors import InputError
+from sparc.files import locked
+from sparc.model_file import About, LearnedTask, Model, Shape, load, save
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+
+def task(name: str, classes: tuple[str, ...]) -> LearnedTask:
+    return LearnedTask(name, classes, (7,) * len(classes), 3, 95.0, None, "2025-07-01T12:00:00+00:00", 5, 1.5, 0.5)
+
+
+def model(*tasks: LearnedTask) -> Model:
+    shape = Shape(3, (16, 16), width=1 / 16, depth=2, shared=0.5)
+    net = shape.new_net()
+    for each in tasks:
+        net.add_task(len(each.classes)).freeze()
+    return Model(net.eval(), About(shape, (0.5,) * 3, (0.25,) * 3, 0.99, 5.0, tasks, "a test", seed=3))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    save(model(task("pets", ("cat", "собака", "鳥")), task("more", ("cat",))), tmp_path / "pets.sparc")
+    return tmp_path / "pets.sparc"
+
+
+def description(path: Path) -> dict[str, object]:
+    content = path.read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    described: dict[str, object] = json.loads(header["__metadata__"]["sparc-model"])
+    return described
+
+
+def rewritten(path: Path, text: str) -> Path:
+    """The same weights with another description."""
+    path.write_bytes(to_bytes(from_bytes(path.read_bytes()), {"sparc-model": text}))
+    return path
+
+
+def changed(path: Path, **change: object) -> Path:
+    """The same weights with something else said of them."""
+    described = description(path)
+    about: dict[str, object] = described["about"]  # type: ignore[assignment]
+    return rewritten(path, json.dumps({**described, "about": {**about, **change}}))
+
+
+def test_a_model_comes_back_as_it_was(path: Path) -> None:
+    first = load(path)
+    assert first.about == model(task("pets", ("cat", "собака", "鳥")), task("more", ("cat",))).about
+    assert all(memory.frozen for memory in first.net.memories())
+    save(first, path.with_name("again.sparc"))
+    assert path.with_name("again.sparc").read_bytes() == path.read_bytes()
+
+
+def test_a_class_learned_twice_is_one_class(path: Path) -> None:
+    about = load(path).about
+    assert about.classes == ("cat", "собака", "鳥")
+    assert about.owners() == [0, 1, 2, 0]
+
+
+def test_a_model_without_tasks_is_a_model(tmp_path: Path) -> None:
+    save(model(), tmp_path / "empty.sparc")
+    assert load(tmp_path / "empty.sparc").about.classes == ()
+
+
+def test_what_is_there_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no model .*none\.sparc: make one with sparc learn"):
+        load(tmp_path / "none.sparc")
+    with pytest.raises(InputError, match="cannot be read"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99])
+def test_a_file_that_was_cut_off(path: Path, share: float) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(InputError, match=r"pets\.sparc (is not a model, or was cut off|cannot be read)"):
+        load(path)
+
+
+def test_a_newer_version(path: Path) -> None:
+    with pytest.raises(InputError, match="is of version 2, and this sparc reads 1: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 2})))
+
+
+def test_somebody_elses_safetensors(tmp_path: Path) -> None:
+    save_file({"weight": torch.zeros(3)}, tmp_path / "other.safetensors")
+    with pytest.raises(InputError, match="is a safetensors file, but no SPARC model"):
+        load(tmp_path / "other.safetensors")
+
+
+def test_a_flipped_bit_in_the_weights(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="its weights do not match their checksum"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 1e4, "depth": 8, "shared": 0.5}}, "damaged"),
+        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 64, "depth": 4, "shared": 0.5}}, "too small"),
+        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 0, "depth": 2, "shared": 0.5}}, "damaged"),
+        ({"shape": {"channels": 10**9, "image_size": [16, 16], "width": 1, "depth": 2, "shared": 0.5}}, "channels"),
+        ({"tasks": []}, "does not hold the tensors"),
+        ({"tasks": None}, "tasks should be a list"),
+        ({"mean": [0.5]}, "a mean and a positive deviation"),
+        ({"std": [0.0, 0.0, 0.0]}, "a mean and a positive deviation"),
+        ({"kappa": "5"}, "kappa should be a number"),
+        ({"numbered": True}, "classes should be numbers"),
+    ],
+)
+def test_a_description_that_cannot_be(path: Path, change: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        load(changed(path, **change))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "nonsense", "[" * 100_000, '{"version": 1, "about": {"shape": 3}}'])
+def test_a_description_that_is_none(path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"pets\.sparc is damaged"):
+        load(rewritten(path, text))
+
+
+def test_heads_of_another_size_than_described(path: Path) -> None:
+    tasks = [asdict(each) for each in load(path).about.tasks]
+    tasks[1] |= {"classes": ["a", "b"], "pictures": [1, 1]}
+    with pytest.raises(InputError, match=r"tensor working\.1\.head\.\w+ is not as the net"):
+        load(changed(path, tasks=tasks))
+
+
+class Harm:
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, ("touch harmed",)
+
+
+def test_a_pickle_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pickle.sparc").write_bytes(pickle.dumps(Harm()))
+    torch.save({"weight": torch.zeros(3)}, "torch.sparc")
+    for name in ("pickle.sparc", "torch.sparc"):
+        with pytest.raises(InputError, match=f"{name} is not a model"):
+            load(Path(name))
+    assert not Path("harmed").exists()
+
+
+def test_no_load_path_knows_pickle() -> None:
+    """One module reads CIFAR's archives, with a reader that can build arrays and nothing else."""
+    reads = ["pickle", "torch.load", "joblib", "np.load", "numpy.load", "marshal", "shelve", "eval(", "exec("]
+    found = {
+        (file.name, word)
+        for file in SOURCE.rglob("*.py")
+        for line in file.read_text().splitlines()
+        for word in reads
+        if word in line.replace(".eval(", "").replace("pickles", "")
+    }
+    assert {name for name, _ in found} <= {"pickles.py", "cifar.py", "model_file.py"}, found
+    assert "import pickle" not in (SOURCE / "sparc" / "model_file.py").read_text()
+
+
+def test_ten_thousand_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    """No traceback, no hang, no memory."""
+    save(model(task("pets", ("cat", "dog")), task("more", ("bird",))), tmp_path / "pets.sparc")
+    command = [sys.executable, str(Path(__file__).parent / "fuzz.py"), "model", str(tmp_path / "pets.sparc"), "10000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["tried"] == 10_000
+    assert report["refused"] > 9_000
+    assert report["megabytes"] < 1024
+
+
+def test_the_second_to_come_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pets.sparc"
+    code = (
+        f"import sys; from pathlib import Path; from sparc.files import locked\nwith locked(Path({str(path)!r})): pass"
+    )
+    with locked(path):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "another process is at work on" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_lock_of_the_dead_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "pets.sparc"
+    code = (
+        "import os; from pathlib import Path; from sparc.files import locked\n"
+        f"with locked(Path({str(path)!r})): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    with locked(path):
+        pass
+
+
+def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        save(load(path), path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == ["pets.sparc"]
