@@ -16,11 +16,12 @@ demo: .venv/installed
 	$(BIN)/sparc run seq-digits --fresh
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n 2 -m "not long"
+	$(BIN)/python -m pytest -n 2 -m "not long" --ignore tests/test_readme.py
 
 test-long: .venv/installed
 	$(BIN)/python -m pytest -n 2 -m long
 
+# tests/test_readme.py is run here, with the other examples, and not by `make test` again.
 check: .venv/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

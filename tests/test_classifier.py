@@ -16,7 +16,7 @@ from sparc.classifier import ContinualClassifier
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
 
-QUICK = {"width": 1 / 8, "epochs": 6, "flip": False}
+QUICK = {"width": 1 / 8, "epochs": 12, "flip": False}
 
 
 def some(splits: Splits, *labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def test_what_is_saved_goes_on_where_it_was(taught: ContinualClassifier, splits:
     loaded = ContinualClassifier.load(tmp_path / "model.sparc")
     images, _ = some(splits, 0, 1, 2, 3, 4)
     assert np.array_equal(loaded.predict_proba(images), taught.predict_proba(images))
-    loaded.set_params(epochs=6, flip=False)
+    loaded.set_params(epochs=12, flip=False)
     for classifier in (taught, loaded):
         classifier.learn(*some(splits, 5))
     assert np.array_equal(loaded.predict_proba(images), taught.predict_proba(images)), "and learns the same from there"
@@ -110,6 +110,7 @@ def test_forgetting_takes_a_class_out(taught: ContinualClassifier, splits: Split
     assert taught.classes_.tolist() == [0, 2, 3, 4]
     assert 1 not in taught.predict(some(splits, 1)[0])
     taught.forget(3, 4)
+    assert taught.model_.about.forgotten_share == pytest.approx(0.01)
     assert len(taught.model_.net.working) == 1, "a working memory without classes goes"
     taught.forget(0, 2)
     with pytest.raises(InputError, match="every class has been forgotten"):

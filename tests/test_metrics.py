@@ -76,8 +76,9 @@ def test_trade_off_lies_between_its_parts(first: float, second: float) -> None:
     assert min(first, second) - 1e-9 <= trade_off(first, second) <= max(first, second) + 1e-9
 
 
-def test_task_probabilities_count_pictures() -> None:
-    assert task_probabilities([[30, 10], [20, 0]]).tolist() == [50 / 60, 10 / 60]
+def test_task_probabilities_weigh_every_class_alike() -> None:
+    assert task_probabilities([[900, 0], [0, 100]], [2, 2]).tolist() == [0.5, 0.5], "however many pictures a task has"
+    assert task_probabilities([[30, 10], [0, 20]], [3, 1]).tolist() == pytest.approx([0.75 * 0.75, 0.25 * 0.75 + 0.25])
 
 
 @pytest.mark.parametrize("wrong", [[], [[1.0, 2.0]], [1.0]])

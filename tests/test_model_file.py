@@ -106,7 +106,7 @@ def test_a_flipped_bit_in_the_weights(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match="its weights do not match their checksum"):
+    with pytest.raises(InputError, match="its content does not match its checksum"):
         load(path)
 
 
@@ -117,6 +117,11 @@ def test_a_flipped_bit_in_the_weights(path: Path) -> None:
         ({"shape": {"channels": 3, "image_size": [16, 16], "width": 64, "depth": 4, "shared": 0.5}}, "too small"),
         ({"shape": {"channels": 3, "image_size": [16, 16], "width": 0, "depth": 2, "shared": 0.5}}, "damaged"),
         ({"shape": {"channels": 10**9, "image_size": [16, 16], "width": 1, "depth": 2, "shared": 0.5}}, "channels"),
+        (
+            {"shape": {"channels": 3, "image_size": [16, 16], "width": 100, "depth": 1, "shared": 0.5}, "tasks": []},
+            "small",
+        ),
+        ({"alpha": 0.5}, "its content does not match its checksum"),
         ({"tasks": []}, "does not hold the tensors"),
         ({"tasks": None}, "tasks should be a list"),
         ({"mean": [0.5]}, "a mean and a positive deviation"),

@@ -44,7 +44,7 @@ def test_commands_run(command: list[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [words for words in commands("sh long") if words[0] == "sparc"], ids=" ".join)
 def test_long_commands_parse(command: list[str]) -> None:
     assert command[1] in VERBS
-    assert arguments_of(command[2:]).what.benchmark == command[2]
+    assert arguments_of(command[2:]).choice.benchmark == command[2]
 
 
 @pytest.mark.parametrize("target", sorted({words[1] for words in commands("sh(?: long)?") if words[0] == "make"}))

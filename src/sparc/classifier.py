@@ -20,8 +20,8 @@ from sparc.data.sources import Folder
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import locked
-from sparc.learner import EFFORTS, Effort, forget, learn, new_model, scores
-from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.learner import Effort, forget, learn, new_model, scores, suitable_recipe
+from sparc.methods.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 
 Pictures = NDArray[np.uint8] | Tensor | Sequence[Image.Image | str | Path] | str | Path
@@ -82,10 +82,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model = Model(model.net, replace(model.about, numbered=numbered))
         elif numbered is not model.about.numbered:
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
-        if self.effort not in EFFORTS:
-            raise InputError(f"effort {self.effort!r} must be one of {', '.join(EFFORTS)}")
-        epochs = EFFORTS[self.effort].epochs(len(splits.train)) if self.epochs is None else self.epochs
-        recipe = replace(SPARC.recipe, epochs=epochs, schedule="cosine")
+        recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
         name = name or f"task {len(model.about.tasks) + 1}"
         self.model_ = learn(model, splits, name, recipe, self.flip)
         return self

@@ -27,6 +27,7 @@ class Registry(Generic[T]):
             for value in vars(importlib.import_module(f"{self.package}.{module.name}")).values():
                 if isinstance(value, type) and issubclass(value, self.base) and "name" in vars(value):
                     name: Any = vars(value)["name"]
+                    assert found.get(name, value) is value, f"two go by the name {name}"
                     found[name] = value
         return dict(sorted(found.items()))
 
@@ -39,6 +40,11 @@ class Registry(Generic[T]):
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """What to say of a name that is not there: the nearest ones that are."""
     known = sorted(known)
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    near = [each for each in near if _likeness(name, each) > _likeness(name, near[0]) - 0.1]
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     return InputError(f"unknown {kind} “{name}”: {advice}")
+
+
+def _likeness(first: str, second: str) -> float:
+    return difflib.SequenceMatcher(None, first.lower(), second).ratio()

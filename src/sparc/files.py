@@ -6,24 +6,38 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from sparc.errors import InputError
 
 
-def write_atomic(path: Path, content: bytes) -> None:
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        part.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def _umask() -> int:
+    """What new files are not allowed; it can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 @contextlib.contextmanager
@@ -45,11 +59,11 @@ def locked(path: Path) -> Iterator[None]:
             lock.unlink(missing_ok=True)
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, flag: str) -> None:
     """Find out before hours of work whether its result can be kept, and leave no trace."""
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
         with tempfile.TemporaryDirectory(dir=existing):
             pass
     except OSError as error:
-        raise InputError(f"--out {folder} cannot be written ({error.strerror}): choose another folder") from error
+        raise InputError(f"{flag} {folder} cannot be written ({error.strerror}): choose another folder") from error

@@ -51,6 +51,14 @@ EFFORTS: dict[Effort, Budget] = {
 }
 
 
+def suitable_recipe(pictures: int, effort: Effort, epochs: int | None = None) -> Recipe:
+    """The paper's recipe made to suit so many pictures: where there are few, smaller steps and more of them."""
+    if effort not in EFFORTS:
+        raise InputError(f"effort {effort!r} is not known: choose {', '.join(EFFORTS)}")
+    epochs = EFFORTS[effort].epochs(pictures) if epochs is None else epochs
+    return replace(SPARC.recipe, epochs=epochs, batch=min(max(pictures // 10, 8), 32), schedule="cosine")
+
+
 def new_model(pictures: ImageSet, settings: SparcSettings, seed: int) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
     depth = suitable_depth(pictures.size) if settings.depth is None else settings.depth
@@ -72,6 +80,8 @@ def learn(
     if any(task.name == name for task in about.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     names = pictures.train.class_names
+    if len(names) == 1 and len(set(about.shape.image_size)) > 1:
+        raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
     # One class alone has nothing to be told from, so it is told from its own pictures turned round.
     shown = _with_turned(pictures) if len(names) == 1 else pictures
     method = _method(model, seed_of=name)
@@ -94,7 +104,8 @@ def learn(
         share_in_semantic=_first_share(about),
     )
     kept = [replace(task, share_in_semantic=task.share_in_semantic * about.alpha) for task in about.tasks]
-    return _validated(Model(method.net.eval(), replace(about, tasks=(*kept, record))), pictures.test)
+    about = replace(about, tasks=(*kept, record), forgotten_share=about.forgotten_share * about.alpha)
+    return _validated(Model(method.net.eval(), about), pictures.test)
 
 
 @torch.inference_mode()
@@ -131,8 +142,13 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
             memories.append(memory)
             names = tuple(task.classes[place] for place in places)
             kept.append(replace(task, classes=names, pictures=tuple(task.pictures[place] for place in places)))
+    about = replace(model.about, tasks=tuple(kept))
+    if not kept:
+        # Nobody needs the semantic memory any more, so nothing has to remain in it either.
+        return Model(about.shape.new_net(seeded(about.seed, "method")), replace(about, forgotten_share=0.0))
     net.working = torch.nn.ModuleList(memories)
-    return Model(net, replace(model.about, tasks=tuple(kept)))
+    before, after = (sum(task.share_in_semantic for task in each) for each in (model.about.tasks, kept))
+    return Model(net, replace(about, forgotten_share=about.forgotten_share + before - after))
 
 
 class Patience:

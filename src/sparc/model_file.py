@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Generator, Tensor
 
+from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.nn.layout import layer_filters
@@ -38,16 +39,18 @@ class Shape:
     shared: float
 
     def __post_init__(self) -> None:
-        if not (1 <= self.channels <= 64 and all(8 <= side <= 1024 for side in self.image_size)):
-            raise ValueError("pictures should have 1 to 64 channels and sides of 8 to 1024 pixels")
+        if not (1 <= self.channels <= 64 and all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in self.image_size)):
+            raise ValueError(
+                f"pictures should have 1 to 64 channels and sides of {SMALLEST_SIDE} to {LARGEST_SIDE} pixels"
+            )
 
     def new_net(self, generator: Generator | None = None) -> SparcNet:
         return SparcNet(self.channels, self.image_size, self.width, self.depth, self.shared, generator)
 
-    def weights_per_task(self) -> int:
-        """How many numbers a working memory holds at the least, worked out before anything is allocated."""
+    def fewest_bytes(self, tasks: int) -> int:
+        """How large the weights are at the least, worked out before anything is allocated."""
         units = layout(self.channels, layer_filters(self.width, self.depth), self.shared)
-        return sum(unit.channels * (9 + unit.own) for unit in units)
+        return 4 * sum(unit.channels * (unit.shared + tasks * (9 + unit.own)) for unit in units)
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class About:
     tasks: tuple[LearnedTask, ...] = ()
     made_with: str = ""
     seed: int = 0
+    forgotten_share: float = 0.0
+    """Of the semantic memory, what tasks put into it that have been forgotten since."""
     numbered: bool = False
     """The classes' names are whole numbers, and are given back as such."""
 
@@ -119,7 +124,7 @@ class Model:
 
 def save(model: Model, path: Path) -> None:
     tensors = _tensors(model.net)
-    description = {"version": VERSION, "sha256": digest(tensors), "about": asdict(model.about)}
+    description = {"version": VERSION, "sha256": digest(tensors, model.about), "about": asdict(model.about)}
     # One entry alone, as safetensors writes several in an order that changes from run to run.
     write_atomic(path, to_bytes(tensors, {KEY: json.dumps(description, ensure_ascii=False)}))
 
@@ -130,7 +135,7 @@ def load(path: Path) -> Model:
         size = path.stat().st_size
         with safe_open(path, framework="pt") as file:
             checksum, about = _description(path, file.metadata() or {})
-            if 4 * about.shape.weights_per_task() * len(about.tasks) > size:
+            if about.shape.fewest_bytes(len(about.tasks)) > size:
                 raise ValueError("it is too small for the net that it describes")
             net = about.shape.new_net()
             for task in about.tasks:
@@ -143,8 +148,8 @@ def load(path: Path) -> Model:
                 if part.get_shape() != list(tensor.shape) or part.get_dtype() != _DTYPES[tensor.dtype]:
                     raise ValueError(f"tensor {name} is not as the net that it describes has it")
             tensors = {name: file.get_tensor(name) for name in expected}
-        if digest(tensors) != checksum:
-            raise ValueError("its weights do not match their checksum")
+        if digest(tensors, about) != checksum:
+            raise ValueError("its content does not match its checksum")
     except FileNotFoundError as error:
         raise InputError(f"there is no model {path}: make one with sparc learn FOLDER --model {path}") from error
     except OSError as error:
@@ -159,9 +164,9 @@ def load(path: Path) -> Model:
     return Model(net.eval(), about)
 
 
-def digest(tensors: Mapping[str, Tensor]) -> str:
-    """A checksum of all weights, with their names."""
-    total = hashlib.sha256()
+def digest(tensors: Mapping[str, Tensor], about: About) -> str:
+    """A checksum of all weights, with their names, and of all that is said of them."""
+    total = hashlib.sha256(json.dumps(asdict(about), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         total.update(name.encode())
         total.update(tensor.numpy().data)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +104,10 @@ def test_settings_in_the_help_are_the_methods_own(capsys: pytest.CaptureFixture[
         (["run", "./nowhere"], "there is no folder ./nowhere"),
         (["run", "seq-digits", "--tasks", "11"], "--tasks 11 cannot be cut from 10 classes"),
         (["run", "seq-digits", "--sizes", "5", "6"], "--sizes 5 6 adds up to 11, but there are 10 classes"),
+        (["run", "seq-digits", "--kappa", "inf"], "--kappa inf must be a number"),
+        (["run", "seq-digits", "--order-seed", "9" * 30], "--order-seed"),
+        (["run", "seq-digits", "--device", "meta"], "--device meta cannot be used here"),
+        (["run", "seq-digits", "--tasks", "0"], "--tasks 0 cannot be cut"),
         (["run", "seq-digits", "--width", "0.001"], "--width 0.001 gives no filters"),
         (["run", "seq-digits", "--depth", "0"], "--depth 0 gives no net"),
         (["run", "seq-digits", "--epochs", "0"], "--epochs 0 learns nothing"),
@@ -145,13 +150,63 @@ def test_a_broken_archive_and_a_broken_picture_are_named(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["run", "seq-digits", "--epoch", "3"], ["run", "seq-digits", "--lr", "x"]]
+    ("arguments", "sentence"),
+    [
+        (["run"], "BENCHMARK is missing"),
+        (["run", "seq-digits", "--epochz", "3"], "--epochz is not known here, perhaps you meant --epochs"),
+        (["run", "seq-digits", "--lr", "x"], "--lr takes a number, not 'x'"),
+        (["run", "seq-digits", "--epochs", "1.5"], "--epochs takes a whole number, not '1.5'"),
+        (["run", "seq-digits", "--epochs"], "--epochs needs a value"),
+        (["run", "seq-digits", "--method", "sgd", "--alpha", "1"], "--alpha is not known here"),
+        (["run", "seq-digits", "--optimizer", "sgdd"], "invalid choice 'sgdd' for argument '--optimizer'"),
+    ],
 )
-def test_flags_that_do_not_parse_exit_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert end.value.code == 2
-    assert "sparc run --help" in capsys.readouterr().err
+def test_flags_that_do_not_parse_get_one_sentence_too(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"sparc: {sentence}")
+    assert error.endswith(": see sparc run --help\n")
+    assert len(error.splitlines()) == 1
+
+
+def test_the_last_of_two_methods_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "seq-digits", "--method", "sgd", *QUICK, "--method", "sparc", "--json", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "semantic memory" in json.loads(capsys.readouterr().out)["runs"][0]["parameters_by_owner"]
+
+
+def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "seq-digits", "--tasks", "1", "--seeds", "2", *QUICK, "--out", str(tmp_path / "a[/b]")]
+    assert main(command) == 0
+    assert "–" in capsys.readouterr().out
+    assert main([*command, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert summary["class_il"]["forgetting"] == {"mean": None, "deviation": None}
+
+
+def test_held_out_accuracy_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "seq-digits", *QUICK, "--validation", "0.2", "--out", str(tmp_path)]) == 0
+    assert "on pictures held out" in capsys.readouterr().out
+
+
+def test_a_terminal_without_our_letters_is_no_traceback(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "latin1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "sparc", "run", "seq-digits", *QUICK, "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_while_starting_stops_at_once(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-m", "sparc", "run", "seq-digits"], stderr=subprocess.PIPE) as process:
+        time.sleep(0.4)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.decode().splitlines()[-1:] == ["sparc: stopped"]
 
 
 def test_output_cut_off_by_its_reader_is_no_traceback() -> None:

@@ -221,7 +221,7 @@ def test_a_grey_model_sees_pictures_in_grey(
 def test_what_cannot_be_answered_is_refused(
     tmp_path: Path, model: MakeModel, tasks: list[Any], shape: dict[str, Any], flags: list[str], sentence: str
 ) -> None:
-    with pytest.raises(InputError, match=".") as refused:
+    with pytest.raises(InputError) as refused:
         main([str(model(*tasks, **shape)), str(picture(tmp_path / "a.png")), *flags])
     assert sentence in str(refused.value)
 

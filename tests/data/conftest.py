@@ -201,6 +201,12 @@ class TinyTiny:
         files["val/val_annotations.txt"] = ("\n".join(lines) + "\n").encode()
         return {f"tiny-imagenet-200/{name}": content for name, content in files.items()}
 
+    def parquet(self, *paths: Path) -> None:
+        """The classes are named backwards, as nothing promises their order."""
+        contents = [self.picture(199 - label, "PNG") for label in range(200)]
+        for path in paths:
+            _shard(path, contents, list(range(200)), self.wnids[::-1], "image", "label")
+
 
 @pytest.fixture(scope="session")
 def tiny_tiny() -> TinyTiny:

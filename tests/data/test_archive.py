@@ -176,3 +176,45 @@ def test_walk_reads_a_tar_as_a_stream(tmp_path):
     assert next(stream)[0] == "a"
     with pytest.raises(InputError):
         next(stream)
+
+
+def test_a_damaged_lzma_member_is_named(tmp_path):
+    path = tmp_path / "set.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("a", os.urandom(40_000))
+    content = bytearray(path.read_bytes())
+    content[60:20_000] = os.urandom(len(content[60:20_000]))
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"set\.zip cannot be read"):
+        list(archive.walk(path, every))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"GNU.sparse.size": "x"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "x"},
+        {"GNU.sparse.map": "0,x"},
+        {"size": "-5"},
+        {"GNU.sparse.realsize": "-5", "GNU.sparse.major": "1", "GNU.sparse.minor": "0"},
+        {"GNU.sparse.map": "0,1", "GNU.sparse.size": "-5"},
+    ],
+    ids=str,
+)
+def test_nonsense_in_an_extended_tar_header_is_named(tmp_path, headers):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("a")
+        member.pax_headers, member.size = headers, 2000
+        tar.addfile(member, io.BytesIO(b"1\nx\n" + bytes(1996)))
+        tar.addfile(tarfile.TarInfo("b"))
+    (tmp_path / "set.tar").write_bytes(buffer.getvalue())
+    with pytest.raises(InputError, match=r"set\.tar cannot be read \(.*: fetch it again, or remove it$"):
+        list(archive.walk(tmp_path / "set.tar", every))
+
+
+def test_what_a_bound_says_is_not_said_twice(pack, tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "MEMBERS", 3)
+    with pytest.raises(InputError) as caught:
+        list(archive.walk(pack(tmp_path / "set.tar", FILES), every))
+    assert "cannot be read" not in str(caught.value)

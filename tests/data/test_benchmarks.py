@@ -31,6 +31,10 @@ def test_a_path_that_is_not_there_is_refused_as_a_folder(tmp_path: Path) -> None
         find(str(tmp_path / "nothing"))
 
 
+def test_a_data_set_can_be_run_by_its_bare_name() -> None:
+    assert find("digits").load().train.class_names == tuple("0123456789")
+
+
 @pytest.mark.parametrize(("classes", "tasks"), [(1, 1), (3, 1), (4, 2), (10, 5), (30, 5)])
 def test_a_folder_has_two_classes_a_task_where_it_can(tmp_path: Path, classes: int, tasks: int) -> None:
     assert find(str(tmp_path)).task_count(classes) == tasks

@@ -30,6 +30,8 @@ def test_a_file_arrives_whole(server, tmp_path):
     assert path == tmp_path / "new" / "set.bin"
     assert path.read_bytes() == CONTENT
     assert list(path.parent.iterdir()) == [path]
+    (tmp_path / "usual").touch()
+    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
     assert steps[-1] == ("downloading set.bin", len(CONTENT), len(CONTENT))
 
 

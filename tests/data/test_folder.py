@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE
 from sparc.data.sources import Folder
 from sparc.data.sources.folder import _chosen
+from sparc.data.stream import Stream
 from sparc.errors import InputError
 
 
@@ -56,11 +58,13 @@ def test_both_parts_have_a_picture_of_every_class_that_has_two(count, share):
         assert len(chosen) == round(share * count)
 
 
-def test_a_class_with_one_picture_is_only_learned(shot, pack, tmp_path):
+def test_a_class_with_one_picture_is_not_tested_and_so_no_task_of_a_stream(shot, pack, tmp_path):
     pack(tmp_path, {"one/1.png": shot(1), "two/1.png": shot(2), "two/2.png": shot(2)})
-    train, test = Folder(tmp_path).load()
-    assert train.counts() == [1, 1]
-    assert test.counts() == [0, 1]
+    splits = Folder(tmp_path).load()
+    assert splits.train.counts() == [1, 1]
+    assert splits.test.counts() == [0, 1]
+    with pytest.raises(InputError, match="“one” has no test picture"):
+        Stream(splits, [1, 1])
 
 
 @pytest.mark.parametrize("test_name", ["test", "val", "valid", "Test"])
@@ -112,6 +116,11 @@ def test_what_is_no_picture_is_passed_over(shot, pack, tmp_path):
     assert [x + y for x, y in zip(train.counts(), test.counts(), strict=True)] == [2, 1]
 
 
+def test_only_the_very_name_that_macos_adds_is_passed_over(shot, pack, tmp_path):
+    files = {f"{name}/{n}.png": shot(0) for name in ("a", "__MACOSX2", "__MACOSX") for n in range(2)}
+    assert Folder(pack(tmp_path, files)).load().train.class_names == ("__MACOSX2", "a")
+
+
 def test_linked_class_folders(shot, pack, tmp_path):
     pack(tmp_path / "store", {"a/1.png": shot(0), "b/1.png": shot(1)})
     (tmp_path / "subset").mkdir()
@@ -158,7 +167,14 @@ def test_a_folder_name_that_is_no_text(shot, tmp_path):
     str(caught.value).encode()
 
 
-@pytest.mark.parametrize("options", [{"size": 0}, {"size": 5000}, {"test_share": 0.0}, {"test_share": 1.0}])
+@pytest.mark.parametrize(
+    "options", [{"size": 0}, {"size": 7}, {"size": 1025}, {"test_share": 0.0}, {"test_share": 1.0}]
+)
 def test_options_out_of_range(tmp_path, options):
     with pytest.raises(InputError, match="out of range"):
         Folder(tmp_path, **options)
+
+
+@pytest.mark.parametrize("size", [SMALLEST_SIDE, LARGEST_SIDE])
+def test_sizes_at_the_edge(shot, pack, tmp_path, size):
+    assert Folder(pack(tmp_path, {"a/1.png": shot(0)}), size=size).load().train.size == (size, size)

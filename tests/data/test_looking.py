@@ -1,10 +1,14 @@
 """Where the named sources look, in which order, and what they say when they find nothing."""
 
+import ast
 import hashlib
 import inspect
+from pathlib import Path
 
 import pytest
 
+from sparc import data
+from sparc.data import sources
 from sparc.data.download import Remote
 from sparc.data.sources import Folder, Source, find, names
 from sparc.data.sources.cifar import Cifar10, Cifar100
@@ -52,9 +56,9 @@ def test_without_a_network_one_sentence_says_what_to_do(name, tmp_path, cache):
     assert str(caught.value).startswith(
         f"{source.title} is neither in {tmp_path} nor in {cache}, and {source.remote.url} could not be reached ("
     )
-    assert str(caught.value).endswith(f"): put {source.accepts} into {tmp_path}.")
+    assert str(caught.value).endswith(f"): put {source.accepts} into {tmp_path}")
     assert source.remote.filename in source.accepts
-    with pytest.raises(InputError, match=f"^{source.title} is not in {cache}, and .* into {cache}.$"):
+    with pytest.raises(InputError, match=f"^{source.title} is not in {cache}, and .* into {cache}$"):
         source.load()
 
 
@@ -108,3 +112,83 @@ def test_what_is_pinned():
         assert source.remote.url.startswith("https://")
         assert len(bytes.fromhex(source.remote.sha256)) == 32
         assert 160_000_000 < source.remote.size < 260_000_000
+
+
+PARQUET = ["cifar10", "cifar100", "tinyimagenet"]
+
+
+@pytest.fixture
+def put_parquet(tiny_cifar, tiny_tiny):
+    """The files of a set in a folder; which set it is can be told by the number of its classes."""
+
+    def put(name, folder, train="train-0.parquet"):
+        if name == "tinyimagenet":
+            tiny_tiny.parquet(folder / train, folder / "val-0.parquet")
+        else:
+            tiny_cifar(int(name.removeprefix("cifar"))).parquet([folder / train], [folder / "test-0.parquet"])
+
+    return put
+
+
+def test_all_sets_side_by_side_as_parquet(put_parquet, tmp_path):
+    for name in PARQUET:
+        put_parquet(name, tmp_path / name)
+    for name in PARQUET:
+        train, test = find(name).load(tmp_path)
+        assert len(train.class_names) == len(test.class_names) == find(name).classes
+
+
+@pytest.mark.parametrize("where", ["", "data", "{other}", "plain_text"])
+@pytest.mark.parametrize(("name", "other"), [(name, other) for name in PARQUET for other in PARQUET if name != other])
+def test_parquet_of_another_set_does_not_stop_the_search(put_parquet, tmp_path, cache, name, other, where):
+    put_parquet(other, tmp_path / where.format(other=other))
+    with pytest.raises(InputError, match="is neither in"):
+        find(name).load(tmp_path)
+    put_parquet(name, cache / name)
+    assert len(find(name).load(tmp_path).train.class_names) == find(name).classes
+
+
+@pytest.mark.parametrize("name", PARQUET)
+@pytest.mark.parametrize("where", ["", "data"])
+def test_parquet_of_another_set_is_an_error_in_the_set_s_own_folder(put_parquet, tmp_path, name, where):
+    for other in set(PARQUET) - {name}:
+        root = tmp_path / other
+        put_parquet(other, root / name / where)
+        for data in (root, root / name):
+            with pytest.raises(InputError, match=f"{root / name / where}.* (does not name|but no|columns)"):
+                find(name).load(data)
+
+
+@pytest.mark.parametrize("classes", [9, 11])
+def test_parquet_of_another_number_of_classes(shard, encode, tmp_path, classes):
+    """Such as SVHN's or that of somebody's own set, whose columns are called the same."""
+    for folder in (tmp_path / "root", tmp_path / "other" / "cifar10"):
+        for part in ("train", "test"):
+            shard(folder / f"{part}.parquet", [b""], [0], ["a"] * classes, "img", "label")
+    with pytest.raises(InputError, match="is neither in"):
+        find("cifar10").load(tmp_path / "root")
+    with pytest.raises(InputError, match=rf"train\.parquet names {classes} classes where there should be 10"):
+        find("cifar10").load(tmp_path / "other")
+
+
+def test_parquet_with_other_splits(shard, tmp_path):
+    """They would do by their columns, but they are not the split that the set is known for."""
+    for folder in (tmp_path / "root", tmp_path / "other" / "cifar10"):
+        for part in ("train", "val"):
+            shard(folder / f"{part}.parquet", [b""], [0], ["a"] * 10, "img", "label")
+    with pytest.raises(InputError, match="is neither in"):
+        find("cifar10").load(tmp_path / "root")
+    with pytest.raises(InputError, match=r"cifar10 holds train\.parquet but no test\*\.parquet: fetch that as well"):
+        find("cifar10").load(tmp_path / "other")
+
+
+def test_no_sentence_ends_with_a_full_stop():
+    """As the program's own, which stand beside them."""
+    files = [*Path(data.__file__).parent.glob("*.py"), *Path(sources.__file__).parent.glob("*.py")]
+    ends = []
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error") and node.args:
+                ends.append((path.name, ast.unparse(node.args[0])))
+    assert len(ends) > 40
+    assert [end for end in ends if end[1].rstrip("'\"").endswith(".")] == []

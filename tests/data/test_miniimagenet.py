@@ -95,6 +95,8 @@ def test_parts_with_the_same_classes_are_the_split(picture, pack, tmp_path):
         ({"train.csv": b"\xff\xfe\x00"}, r"train\.csv is no list"),
         ({"train.csv": b'filename,label\n"x,y'}, r"train\.csv is no list"),
         ({"train.csv": b"filename,label\nx.jpg\n"}, r"train\.csv is no list"),
+        ({"train.csv": b"label,filename\nn00000001\n"}, r"train\.csv is no list"),
+        ({"train.csv": b"filename,label\n,n00000001\n"}, r"train\.csv is no list"),
         ({"train.csv": b"filename,label\nx\0.jpg,n00000001\n"}, r"train\.csv is no list"),
         ({"images/n000000403.jpg": None}, r"n000000403\.jpg cannot be read \(No such file"),
         ({"images/n000000403.jpg": b""}, r"n000000403\.jpg cannot be decoded"),

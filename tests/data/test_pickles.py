@@ -1,6 +1,8 @@
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import tracemalloc
 from contextlib import suppress
 
@@ -101,6 +103,23 @@ def test_a_forged_length_uses_no_memory(program):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20
+
+
+@pytest.mark.parametrize("program", [b"}%sK\x01s.", b"}(%sK\x01u.", b"(%sK\x01d."], ids=["one", "some", "new"])
+def test_a_deep_key_does_not_overflow_the_stack(program):
+    """In a process of its own, which a deep key would end."""
+    script = f"""
+from sparc.data import pickles
+from sparc.errors import InputError
+deep = b")" + b"\\x85" * 3_000_000
+try:
+    pickles.load(b"\\x80\\x02" + {program!r} % deep, "bad")
+except InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "bad is not a pickle of arrays (a dictionary in it has keys other than texts and numbers)" in done.stdout
 
 
 def test_one_text_encoded_again_and_again_is_refused():

@@ -4,10 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from sparc.errors import InputError
 from sparc.experiment import RunConfig, StreamSettings, read_result, run
+from sparc.experiment.run import state_digest
+from sparc.methods import METHODS
 from sparc.methods.sparc import SparcSettings
+from sparc.train import seeded
 
 QUICK = RunConfig.default("seq-digits", "sparc")
 QUICK = replace(QUICK, settings=SparcSettings(width=1 / 8), recipe=replace(QUICK.recipe, epochs=1, batch=128))
@@ -54,7 +58,7 @@ def test_same_seed_same_bits(finished: Path, tmp_path: Path) -> None:
     again = run(QUICK, tmp_path).folder
     assert measured(again / "result.json") == measured(finished / "result.json")
     other = run(replace(QUICK, seed=1), tmp_path).folder
-    assert measured(other / "result.json")["weights_sha256"] != measured(again / "result.json")["weights_sha256"]
+    assert measured(other / "result.json")["state_sha256"] != measured(again / "result.json")["state_sha256"]
 
 
 def test_a_run_that_is_there_is_not_run_again_unless_asked(finished: Path) -> None:
@@ -68,16 +72,26 @@ def test_a_run_that_is_there_is_not_run_again_unless_asked(finished: Path) -> No
     assert (finished / "result.json").stat().st_mtime_ns > before
 
 
-def test_the_folder_is_named_by_config_and_pictures() -> None:
-    names = {
-        QUICK.folder_name("a"),
-        QUICK.folder_name("b"),
-        replace(QUICK, seed=1).folder_name("a"),
-        replace(QUICK, stream=StreamSettings(order_seed=1)).folder_name("a"),
-        replace(QUICK, settings=SparcSettings(width=1 / 4)).folder_name("a"),
-    }
-    assert len(names) == 5
-    assert all(name.startswith("seq-digits-sparc-seed") for name in names)
+def test_the_folder_is_named_by_what_is_run_not_by_how_it_is_spelled(finished: Path) -> None:
+    spelled = replace(QUICK, stream=StreamSettings(sizes=(2, 2, 2, 2, 2)))
+    assert run(spelled, finished.parent).was_there
+    assert finished.name.startswith("seq-digits-sparc-seed0-")
+    for change in ({"seed": 1}, {"stream": StreamSettings(order_seed=1)}, {"settings": SparcSettings(width=1 / 16)}):
+        assert run(replace(QUICK, **change), finished.parent).folder != finished
+
+
+def test_threads_are_part_of_what_is_run(finished: Path) -> None:
+    torch.set_num_threads(2)
+    try:
+        assert run(QUICK, finished.parent).folder != finished
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_the_seed_sets_the_weights_too() -> None:
+    """Two seeds that differ in their batches only would agree before the first step."""
+    first, second = (METHODS.find("sparc")(QUICK.settings, 1, (8, 8), seeded(seed, "method")) for seed in (0, 1))
+    assert state_digest(first) != state_digest(second)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1}', b"\xff\xfe", b"null"])
@@ -97,7 +111,8 @@ def test_a_newer_result_is_refused(tmp_path: Path) -> None:
     "change",
     [
         {"stream": StreamSettings(tasks=11)},
-        {"settings": SparcSettings(depth=5)},
+        {"stream": StreamSettings(tasks=0)},
+        {"stream": StreamSettings(sizes=())},
         {"recipe": replace(QUICK.recipe, lr=1e30)},
     ],
 )
@@ -117,11 +132,12 @@ def test_a_folder_of_pictures_is_learned(picture_folder: Callable[..., Path], tm
     folder = picture_folder(classes=4)
     config = replace(QUICK, benchmark=str(folder), stream=StreamSettings(sizes=(1, 3), validation=0.2))
     finished = run(config, tmp_path / "runs")
-    assert finished.folder.name.startswith("folder-sparc-seed0-")
+    assert finished.folder.name.startswith("folder-pictures-sparc-seed0-")
     assert finished.result.sizes == [1, 3]
     assert finished.result.class_names == ["class-0", "class-1", "class-2", "class-3"]
     assert finished.result.validation is not None
     # A picture more is another data set, and so another run.
+    assert run(replace(config, benchmark=f"{folder}/."), tmp_path / "runs").was_there
     (folder / "class-0" / "new.png").write_bytes((folder / "class-0" / "0.png").read_bytes())
     assert run(config, tmp_path / "runs").folder != finished.folder
 

@@ -102,6 +102,39 @@ def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augmen
         after.append({name: value.numpy().tobytes() for name, value in newest.state_dict().items()})
 
 
+def test_a_memory_is_frozen_when_its_task_ends(stream: Stream, augment: Augment) -> None:
+    method = learner()
+    run = trainer(method, augment)
+    run.learn(stream[0])
+    memory = method.net.memories()[0]
+    assert memory.frozen
+    assert not any(parameter.requires_grad for parameter in memory.parameters())
+    before = memory.stem.norm.running_mean.clone()
+    method.train()
+    method.logits(augment.normalize(stream[0].test.images))
+    assert torch.equal(memory.stem.norm.running_mean, before), "not even its statistics move"
+
+
+def test_the_first_task_is_not_consolidated(stream: Stream, augment: Augment) -> None:
+    """It has taught the semantic memory already: with α = 0 consolidation would put its own filters there."""
+    first, second = learner(alpha=0.0), learner(alpha=1.0)
+    for method in (first, second):
+        trainer(method, augment).learn(stream[0])
+    for one, other in zip(first.net.semantic.filters, second.net.semantic.filters, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_state_from_the_middle_of_a_task_keeps_who_learns(stream: Stream, augment: Augment) -> None:
+    method = learner()
+    trainer(method, augment).learn(stream[0])
+    method.begin_task(stream[1])
+    resumed = learner(seed=3)
+    resumed.load_state_dict(method.state_dict())
+    assert {name for name, value in resumed.named_parameters() if value.requires_grad} == {
+        name for name, value in method.named_parameters() if value.requires_grad
+    }
+
+
 def test_semantic_memory_learns_in_the_first_task_only(stream: Stream, augment: Augment) -> None:
     method = learner()
     run = trainer(method, augment)
@@ -135,7 +168,12 @@ def test_complete_isolation_forgets_nothing_within_tasks(stream: Stream, augment
 
 @pytest.mark.parametrize(
     ("settings", "flag"),
-    [({"alpha": 1.1}, "--alpha"), ({"alpha": float("nan")}, "--alpha"), ({"kappa": -1}, "--kappa")],
+    [
+        ({"alpha": 1.1}, "--alpha"),
+        ({"alpha": float("nan")}, "--alpha"),
+        ({"kappa": -1}, "--kappa"),
+        ({"kappa": float("inf")}, "--kappa"),
+    ],
 )
 def test_settings_out_of_range_are_refused_by_their_flag(settings: dict[str, float], flag: str) -> None:
     with pytest.raises(InputError, match=flag):

@@ -24,7 +24,7 @@ def result(tasks: int, seed: int = 0, shift: float = 0.0) -> Result:
         passes={"forward": 1, "backward": 1},
         buffer_bytes=0,
         seconds={"train": [1.0] * tasks, "test": [1.0] * tasks},
-        weights_sha256="0" * 64,
+        state_sha256="0" * 64,
         data={},
         environment={},
     )
@@ -48,7 +48,7 @@ def test_a_matrix_too_wide_for_a_terminal_is_told_by_task() -> None:
     lines = shown(matrix_table("Class-IL", one.class_il, one.sizes)).splitlines()
     assert max(map(len, lines)) < 80
     assert lines[-2].split()[-3:] == ["-106.0", "-106.0", "-130.5"]
-    assert "Task probabilities" not in shown(metrics_table(one))
+    assert "Lands on each task" not in shown(metrics_table(one))
 
 
 def test_metrics_are_those_of_both_settings() -> None:
@@ -61,7 +61,7 @@ def test_metrics_are_those_of_both_settings() -> None:
 
 def test_one_task_has_no_forgetting() -> None:
     (line,) = [line for line in shown(metrics_table(result(1))).splitlines() if "Forgetting" in line]
-    assert line.split() == ["Forgetting", "–", "–"]
+    assert line.split() == ["Forgetting", "↓", "–", "–"]
 
 
 def test_parameters_by_owner_and_in_all() -> None:

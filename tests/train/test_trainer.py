@@ -10,7 +10,7 @@ from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import METHODS, Batch, Costs, Method, Phase, Recipe, Settings
-from sparc.train import EpochReport, Observer, StageReport, Trainer, evaluate, seeded
+from sparc.train import TrainingReport, Observer, StageReport, Trainer, evaluate, seeded
 from sparc.train.trainer import new_optimizer, shuffled
 
 RECIPE = Recipe(epochs=2, batch=16)
@@ -18,10 +18,10 @@ RECIPE = Recipe(epochs=2, batch=16)
 
 class Watcher(Observer):
     def __init__(self) -> None:
-        self.epochs: list[EpochReport] = []
+        self.epochs: list[TrainingReport] = []
         self.stages: list[StageReport] = []
 
-    def training(self, report: EpochReport) -> None:
+    def training(self, report: TrainingReport) -> None:
         self.epochs.append(report)
 
     def stage(self, report: StageReport) -> None:
@@ -98,6 +98,50 @@ def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream, a
         ("bias", 2, 3),
         ("bias", 3, 3),
     ]
+
+
+def test_the_schedule_sets_the_rate_of_every_epoch(stream: Stream, augment: Augment) -> None:
+    class Slope(Linear):
+        """Its bias goes down by the learning rate at every step."""
+
+        def loss(self, batch: Batch) -> Tensor:
+            return self.heads[-1].bias.sum()
+
+    method = Slope(Settings(), 1, (8, 8), None)
+    recipe = Recipe(epochs=4, batch=100, lr=1.0, schedule="cosine")
+    Trainer(method, recipe, augment, 0).learn(stream[0])
+    assert method.heads[0].bias[0].item() == pytest.approx(-sum(recipe.lr_at(epoch) for epoch in range(4)))
+
+
+def test_enough_makes_the_next_epoch_the_last(stream: Stream, augment: Augment) -> None:
+    method, watcher = linear(), Watcher()
+    recipe = Recipe(epochs=9, batch=100, schedule="cosine")
+    Trainer(method, recipe, augment, 0, watcher, enough=lambda task: len(watcher.epochs) == 3).learn(stream[0])
+    assert method.calls.count("loss") == 3
+    assert method.calls.count("loss last") == 1
+    assert (watcher.epochs[-1].epoch, watcher.epochs[-1].epochs) == (4, 4)
+
+
+def test_training_pictures_are_augmented_and_test_pictures_are_not(stream: Stream) -> None:
+    seen: list[Tensor] = []
+
+    class Watching(Linear):
+        def loss(self, batch: Batch) -> Tensor:
+            seen.append(batch.images)
+            return super().loss(batch)
+
+    augment = Augment((0.0,), (1 / 255,), padding=4)
+    Trainer(Watching(Settings(), 1, (8, 8), None), replace(RECIPE, batch=100), augment, 0).learn(stream[0])
+    originals = {image.numpy().tobytes() for image in stream[0].train.images.float()}
+    shown = [image.round().numpy().tobytes() in originals for image in torch.cat(seen)]
+    assert sum(shown) < len(shown) / 4
+
+
+def test_one_picture_is_not_enough(stream: Stream, augment: Augment) -> None:
+    task = stream[0]
+    lonely = replace(task, train=task.train.take(torch.tensor([0])))
+    with pytest.raises(InputError, match="task 1 has 1 training pictures"):
+        Trainer(linear(), RECIPE, augment, 0).learn(lonely)
 
 
 def test_an_epoch_takes_every_picture_once_in_another_order() -> None:

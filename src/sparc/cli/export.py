@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -25,9 +26,9 @@ COMPARED = 64
 
 @dataclass(frozen=True)
 class Export:
-    model: tyro.conf.Positional[Path]
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The model file."""
-    out: tyro.conf.Positional[Path]
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT.onnx")]
     """The ONNX file to write."""
     pictures: Path | None = None
     """A folder of pictures on which the two are compared; without it, cuttings of scikit-learn's two photographs."""
@@ -35,7 +36,7 @@ class Export:
 
 def main(arguments: list[str]) -> int:
     given: Export = parse(Export, "export", __doc__, arguments)
-    check_writable(given.out.parent)
+    check_writable(given.out.parent, "the folder")
     model = load(given.model)
     if not model.about.tasks:
         raise InputError(f"{given.model} knows no class yet: teach it with sparc learn")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -16,9 +17,9 @@ from sparc.model_file import Model, load, save
 
 @dataclass(frozen=True)
 class Forget:
-    model: tyro.conf.Positional[Path]
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The model file."""
-    classes: tyro.conf.Positional[tuple[str, ...]] = ()
+    classes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CLASS …")] = ()
     """Names of classes."""
     task: str | None = None
     """Every class of this task, and its working memory with them."""
@@ -49,13 +50,18 @@ def what_remains(before: Model, after: Model) -> list[str]:
         if task.name not in left:
             lines.append(
                 f"{task.name} ({', '.join(task.classes)}): its working memory and head, "
-                f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {_in_semantic(before, index)}."
+                f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {_in_semantic(before, index) if left else 'nothing else remains of it'}."
             )
         elif gone := [name for name in task.classes if name not in left[task.name].classes]:
             lines.append(
                 f"{', '.join(gone)} of {task.name}: the outputs are gone; the working memory, which learned them along "
                 f"with {', '.join(left[task.name].classes)}, stays until the whole task is forgotten."
             )
+    if not left:
+        return [
+            *lines,
+            "No class is left, and the semantic memory is begun anew. Copies of the old file are not touched.",
+        ]
     known = len(after.about.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
     return lines

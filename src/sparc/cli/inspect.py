@@ -33,5 +33,5 @@ def main(arguments: list[str]) -> int:
     for table in tables(model, given.model):
         console.print(table)
     if given.check:
-        print(f"{one_line(str(given.model))} is whole: its weights match their checksum")
+        print(f"{one_line(str(given.model))} is whole: it matches its checksum")
     return 0

@@ -1,28 +1,29 @@
 """`sparc learn`: teach a model the classes in a folder, one folder of pictures a class."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
-import torch
 import tyro
 from rich.console import Console
 from rich.markup import escape
 
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display, duration
+from sparc.cli.threads import use_threads
 from sparc.data.sources import Folder
 from sparc.errors import InputError
 from sparc.files import check_writable, locked
-from sparc.learner import EFFORTS, Effort, learn, new_model
-from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.learner import Effort, learn, new_model, suitable_recipe
+from sparc.methods.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 from sparc.report import percent, plain_table
 
 
 @dataclass(frozen=True)
 class Learn:
-    folder: tyro.conf.Positional[Path]
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Holds one folder of pictures a class."""
     model: Path
     """The model file; made if it is not there, else a task is added to it."""
@@ -46,8 +47,8 @@ class Learn:
     """Of a new model: share of the point-wise filters that all tasks have in common. (0.5 if not given)"""
     seed: int | None = None
     """Of a new model: same seed and pictures, same model. (0 if not given)"""
-    threads: int | None = None
-    """Processor threads; without it as many as there are cores."""
+    threads: int = 1
+    """Processor threads; nets as small as these gain little from a second one."""
     json: bool = False
     """Print what was learned as JSON."""
 
@@ -58,8 +59,6 @@ class Learn:
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if not 0 < self.validation < 1:
             raise InputError(f"--validation {self.validation:g} must lie between 0 and 1")
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"--threads {self.threads} must be at least 1")
 
     @property
     def effort(self) -> Effort:
@@ -68,11 +67,10 @@ class Learn:
 
 def main(arguments: list[str]) -> int:
     given: Learn = parse(Learn, "learn", __doc__, arguments)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
+    use_threads(given.threads)
     if not given.model.parent.is_dir():
         raise InputError(f"there is no folder {given.model.parent} for the model: make it first")
-    check_writable(given.model.parent)
+    check_writable(given.model.parent, "--model")
     with locked(given.model):
         before = load(given.model) if given.model.exists() else None
         model = _learned(given, before)
@@ -91,10 +89,8 @@ def _learned(given: Learn, before: Model | None) -> Model:
         size = before.about.shape.image_size[0]
     with Display(given.model.name) as display:
         pictures = Folder(given.folder, size, given.validation).load(progress=display.loading)
-        settings = SparcSettings(width=given.width or SparcSettings.width, shared=_or(given.shared, 0.5))
-        model = before or new_model(pictures.train, settings, given.seed or 0)
-        epochs = given.epochs or EFFORTS[given.effort].epochs(len(pictures.train))
-        recipe = replace(SPARC.recipe, epochs=epochs, schedule="cosine")
+        model = before or new_model(pictures.train, _settings(given), given.seed or 0)
+        recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = given.name or given.folder.resolve().name
         return learn(model, pictures, name, recipe, given.flip, display.observe(1))
 
@@ -140,5 +136,6 @@ def _print(path: Path, before: Model | None, model: Model) -> None:
     console.print(facts)
 
 
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
+def _settings(given: Learn) -> SparcSettings:
+    asked = {name: value for name in ("width", "shared") if (value := getattr(given, name)) is not None}
+    return SparcSettings(**asked)

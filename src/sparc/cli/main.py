@@ -3,10 +3,14 @@
 Nothing heavy is imported before a verb asks for it, so that help comes at once.
 """
 
+import contextlib
 import importlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 from sparc.discovery import unknown
 from sparc.errors import InputError
@@ -40,6 +44,9 @@ Try: sparc run seq-digits
 
 def main(arguments: Sequence[str] | None = None) -> int:
     verb, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows a question mark
     try:
         return _dispatch(verb, rest)
     except InputError as error:
@@ -67,10 +74,29 @@ def _dispatch(verb: str, rest: list[str]) -> int:
         return 0
     if verb not in VERBS:
         raise unknown("verb", verb, VERBS)
-    code: int = importlib.import_module(f"sparc.cli.{verb}").main(rest)
+    with _stopping_at_once():
+        module = importlib.import_module(f"sparc.cli.{verb}")
+    code: int = module.main(rest)
     return code
 
 
+@contextlib.contextmanager
+def _stopping_at_once() -> Iterator[None]:
+    """Ctrl-C ends the process there and then: an exception in the middle of an import can come out as any other."""
+
+    def stop(*_: object) -> None:
+        os._exit(_complain("stopped", code=130))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _complain(sentence: str, code: int = 2) -> int:
-    print(f"sparc: {sentence}", file=sys.stderr)
+    print(f"sparc: {sentence}", file=sys.stderr, flush=True)
     return code

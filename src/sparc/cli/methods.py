@@ -9,9 +9,11 @@ from sparc.report.tables import plain_table
 
 def main(arguments: list[str]) -> int:
     parse(no_flags, "methods", __doc__, arguments)
-    table = plain_table("Methods", "name", "method", "learning rate", "paper")
+    table = plain_table("Methods", "name", "method", "learning rate", "epochs", "from", words=True)
     for method in METHODS.classes.values():
         recipe = method.recipe
-        table.add_row(method.name, method.title, f"{recipe.lr:g} ({recipe.optimizer})", method.paper)
+        table.add_row(
+            method.name, method.title, f"{recipe.lr:g} ({recipe.optimizer})", str(recipe.epochs), method.paper
+        )
     Console().print(table)
     return 0

@@ -7,7 +7,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sparc.train import EpochReport, Observer, StageReport
+from sparc.train import Observer, StageReport, TrainingReport
 
 LINE_SECONDS = 10
 """How often a plain line says where things stand, between the ends of tasks."""
@@ -21,11 +21,11 @@ class Display:
         self.console = Console(stderr=True)
         self.live = self.console.is_terminal
         self.bar = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.percentage:3.0f} %"),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             console=self.console,
             transient=True,
             disable=not self.live,
@@ -59,7 +59,7 @@ class Display:
 
     def line(self, text: str) -> None:
         self.said = time.monotonic()
-        self.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
+        self.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True, markup=False)
 
 
 class TrainingDisplay(Observer):
@@ -68,14 +68,16 @@ class TrainingDisplay(Observer):
         self.tasks = tasks
         self.start = time.monotonic()
 
-    def training(self, report: EpochReport) -> None:
-        left = (time.monotonic() - self.start) * (1 - report.done) / report.done
+    def training(self, report: TrainingReport) -> None:
+        spent = time.monotonic() - self.start
+        # The first steps are slower than the rest, so no guess is made from them.
+        left = f", {duration(spent * (1 - report.done) / report.done)} left" if spent > 3 else ""
         what = f"epoch {report.epoch}/{report.epochs}"
         if self.tasks > 1:
             what = f"task {report.task}/{self.tasks}, {what}"
         if report.phase != "train":
             what += f" ({report.phase})"
-        note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s, {duration(left)} left"
+        note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{left}"
         self.display.show(what, report.done, note)
 
     def stage(self, report: StageReport) -> None:

@@ -1,43 +1,45 @@
 """`sparc run`: learn a stream of tasks and measure how much is kept."""
 
 import json
-import os
 from dataclasses import dataclass, field, make_dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
-from sparc.data.benchmarks import BENCHMARKS, FOLDER, Benchmark
+from sparc.cli.threads import use_threads
+from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
 from sparc.experiment import Finished, RunConfig, StreamSettings, run, usual_recipe
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
 
 DEFAULT_METHOD = "sparc"
+SWITCHES = ("--fresh", "--json")
+"""Flags that take no value."""
 
 
 @dataclass(frozen=True)
-class What:
+class Choice:
     """What is run."""
 
-    benchmark: tyro.conf.Positional[str]
-    """A name from `sparc benchmarks`, or a folder that holds one folder of pictures a class."""
+    benchmark: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BENCHMARK")]
+    """A name from `sparc benchmarks`, a data set's, or a folder that holds one folder of pictures a class."""
     method: str = DEFAULT_METHOD
-    """A name from `sparc methods`; its own settings are listed under --help once it is named."""
+    """A name from `sparc methods`; name it before --help to see its settings."""
     seed: int = 0
-    """Same seed, same bits."""
+    """Same seed, same bits, on the same device with as many threads."""
     seeds: int = 1
     """Run this many seeds, from --seed on, and print mean and deviation."""
 
 
 @dataclass(frozen=True)
-class How:
-    """How it is run; none of this changes the result."""
+class Machine:
+    """Where it is run, and what is printed."""
 
     out: Path = Path("runs")
     """Where the run's folder is made."""
@@ -45,8 +47,8 @@ class How:
     """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
     device: str = "cpu"
     """Where to compute: cpu, cuda, mps."""
-    threads: int | None = None
-    """Processor threads; without it as many as there are cores."""
+    threads: int = 1
+    """Processor threads; nets as small as these gain little from a second one."""
     fresh: bool = False
     """Run again what has been run already."""
     json: bool = False
@@ -55,30 +57,30 @@ class How:
 
 def main(arguments: list[str]) -> int:
     given = arguments_of(arguments)
-    what: What = given.what
-    how: How = given.how
-    if what.seeds < 1:
-        raise InputError(f"--seeds {what.seeds} runs nothing: give at least 1")
-    if how.threads is not None:
-        if not 1 <= how.threads <= 4 * (os.cpu_count() or 1):
-            raise InputError(f"--threads {how.threads} must lie between 1 and {4 * (os.cpu_count() or 1)}")
-        torch.set_num_threads(how.threads)
-    config = RunConfig(what.benchmark, what.method, given.settings, given.recipe, given.stream, what.seed)
+    choice: Choice = given.choice
+    machine: Machine = given.machine
+    if choice.seeds < 1:
+        raise InputError(f"--seeds {choice.seeds} runs nothing: give at least 1")
+    use_threads(machine.threads)
+    config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
     finished = []
-    for seed in range(what.seed, what.seed + what.seeds):
-        with Display(f"{what.method}, seed {seed}") as display:
+    for seed in range(choice.seed, choice.seed + choice.seeds):
+        with Display(f"{choice.method}, seed {seed}") as display:
             finished.append(
                 run(
                     replace(config, seed=seed),
-                    how.out,
-                    how.data,
-                    how.device,
-                    how.fresh,
+                    machine.out,
+                    machine.data,
+                    machine.device,
+                    machine.fresh,
                     display.loading,
                     display.observe,
                 )
             )
-    if how.json:
+    for each in finished:
+        if not each.was_there or not each.picture.exists():
+            draw(each.result, each.picture)
+    if machine.json:
         results = [each.result for each in finished]
         runs = [{"folder": str(each.folder), **each.result.as_json()} for each in finished]
         print(json.dumps({"runs": runs, "summary": summary(results)}, allow_nan=False))
@@ -98,9 +100,8 @@ def _print(finished: list[Finished]) -> None:
     else:
         console.print(seeds_table([each.result for each in finished]))
     for each in finished:
-        picture = draw(each.result, each.folder / "result.png")
         again = " (run before; --fresh runs it again)" if each.was_there else ""
-        console.print(f"picture: {picture}{again}", soft_wrap=True, highlight=False)
+        console.print(f"picture: {each.picture}{again}", soft_wrap=True, highlight=False, markup=False)
 
 
 def arguments_of(words: list[str]) -> Any:
@@ -111,25 +112,24 @@ def arguments_of(words: list[str]) -> Any:
     form = make_dataclass(
         "Arguments",
         [
-            ("what", Annotated[What, flat]),
-            ("settings", Annotated[method.Settings, flat], field(default=method.Settings())),
+            ("choice", Annotated[Choice, flat]),
+            ("method", Annotated[method.Settings, flat], field(default=method.Settings())),
             ("recipe", Annotated[type(recipe), flat], field(default=recipe)),
             ("stream", Annotated[StreamSettings, flat], field(default=StreamSettings())),
-            ("how", Annotated[How, flat], field(default=How())),
+            ("machine", Annotated[Machine, flat], field(default=Machine())),
         ],
     )
     return parse(form, "run", __doc__, words)
 
 
-def _named_method(arguments: list[str]) -> str:
-    for place, argument in enumerate(arguments):
-        if argument == "--method" and place + 1 < len(arguments):
-            return arguments[place + 1]
-        if argument.startswith("--method="):
-            return argument.removeprefix("--method=")
-    return DEFAULT_METHOD
+def _named_method(words: list[str]) -> str:
+    """The method sets flags and defaults, so it must be known before they are read; the last one counts."""
+    named = [after for word, after in pairwise(words) if word == "--method"]
+    named += [word.removeprefix("--method=") for word in words if word.startswith("--method=")]
+    return named[-1] if named else DEFAULT_METHOD
 
 
-def _named_benchmark(arguments: list[str]) -> Benchmark:
-    """The benchmark sets defaults, so it must be known before the flags are; any other word may be a flag's value."""
-    return next((BENCHMARKS[argument] for argument in arguments if argument in BENCHMARKS), FOLDER)
+def _named_benchmark(words: list[str]) -> Benchmark | None:
+    """So does the benchmark; its name counts only where it is no flag's value."""
+    names = [word for before, word in pairwise(["", *words]) if not before.startswith("--") or before in SWITCHES]
+    return next((BENCHMARKS[name] for name in names if name in BENCHMARKS), None)

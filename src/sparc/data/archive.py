@@ -1,12 +1,14 @@
 """Reading files out of a folder, a zip or a tar in the same way, without writing any of them to the disk."""
 
 import gzip
+import lzma
 import os
 import stat
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
 
@@ -25,9 +27,10 @@ _HEADER = 2**20
 _BROKEN = (
     OSError,
     EOFError,
-    UnicodeError,
+    ValueError,
     NotImplementedError,
     zlib.error,
+    lzma.LZMAError,
     tarfile.TarError,
     zipfile.BadZipFile,
 )
@@ -43,15 +46,13 @@ def walk(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
     if path.is_dir() or path.suffix == ".zip":
         yield from read(path, names(path, wanted))
         return
-    try:
+    with _named(path):
         yield from _walk_tar(path, wanted)
-    except _BROKEN as error:
-        raise unreadable(path, error) from error
 
 
 def names(path: Path, wanted: Wanted) -> list[str]:
     """The names that `walk` gives, sorted part by part, without the contents; `path` is a folder or a zip."""
-    try:
+    with _named(path):
         if path.is_dir():
             return [name for name in _folder_names(path) if wanted(name)]
         with zipfile.ZipFile(path) as archive:
@@ -60,13 +61,11 @@ def names(path: Path, wanted: Wanted) -> list[str]:
         chosen = [member for member in members if wanted(member.filename)]
         _check_total(path, sum(member.file_size for member in chosen))
         return sorted((member.filename for member in chosen), key=lambda name: name.split("/"))
-    except _BROKEN as error:
-        raise unreadable(path, error) from error
 
 
 def read(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Name and content of the chosen files, in the order in which they are given; `path` is a folder or a zip."""
-    try:
+    with _named(path):
         if path.is_dir():
             for name in chosen:
                 with (path / name).open("rb") as file:
@@ -76,23 +75,32 @@ def read(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes]]:
             for name in chosen:
                 member = archive.getinfo(name)
                 if member.flag_bits & 1:
-                    raise InputError(f"{path}:{name} is encrypted: unpack the archive and name the folder.")
+                    raise InputError(f"{path}:{name} is encrypted: unpack the archive and name the folder")
                 with archive.open(member) as file:
                     yield name, _content(file, member.file_size, f"{path}:{name}")
-    except _BROKEN as error:
-        raise unreadable(path, error) from error
 
 
 def unreadable(path: Path | str, error: Exception) -> InputError:
     """What to tell about a file that its reader cannot get through."""
     reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
     where = getattr(error, "filename", None) or path
-    return InputError(f"{where} cannot be read ({reason}): fetch it again, or remove it.")
+    return InputError(f"{where} cannot be read ({reason}): fetch it again, or remove it")
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say of a reader's failure which file it was reading."""
+    try:
+        yield
+    except InputError:  # a ValueError that says it already
+        raise
+    except _BROKEN as error:
+        raise unreadable(path, error) from error
 
 
 def _content(file: IO[bytes], size: int, where: Path | str) -> bytes:
     if size > LARGEST:
-        raise InputError(f"{where} is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it.")
+        raise InputError(f"{where} is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it")
     return file.read(size)
 
 
@@ -134,6 +142,8 @@ def _walk_tar(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
     with _unzipped(path) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
         total = 0
         for count, member in enumerate(archive, start=1):
+            if member.size < 0:  # as an extended header can have it
+                raise tarfile.ReadError(f"a header claims {member.size} bytes")
             total += member.size
             _check_count(path, count)
             _check_total(path, total)
@@ -154,9 +164,9 @@ def _unzipped(path: Path) -> IO[bytes]:
 
 def _check_count(path: Path, count: int) -> None:
     if count > MEMBERS:
-        raise InputError(f"{path} holds more than {MEMBERS:,} files: name a folder or an archive with fewer.")
+        raise InputError(f"{path} holds more than {MEMBERS:,} files: name a folder or an archive with fewer")
 
 
 def _check_total(path: Path, total: int) -> None:
     if total > TOTAL:
-        raise InputError(f"{path} unpacks to more than {TOTAL // 2**30} GiB: no archive of a picture set does.")
+        raise InputError(f"{path} unpacks to more than {TOTAL // 2**30} GiB: no archive of a picture set does")

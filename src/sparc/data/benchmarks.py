@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from sparc.data import sources
 from sparc.data.augment import Augment
 from sparc.data.imageset import Splits
 from sparc.data.progress import Progress, no_progress
-from sparc.data.sources import Folder
-from sparc.data.sources import find as find_source
 from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
@@ -18,28 +17,26 @@ from sparc.errors import InputError
 class Benchmark:
     name: str
     source: str
-    """The data set's name, or the path of a folder of class folders."""
+    """The data set's name."""
     tasks: int
     padding: int = 4
     flip: bool = True
-    epochs: int = 50
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Epochs and schedule are what a run has unless its user says otherwise."""
     mean: tuple[float, ...] | None = None
     """Of the whole data set; without it the first task's own, as nothing of later tasks may be looked at."""
     std: tuple[float, ...] | None = None
+    epochs: int | None = None
+    """Where the usual ones of a method do not suit."""
+    schedule: Literal["constant", "cosine"] | None = None
 
     def load(self, data: Path | None = None, image_size: int | None = None, progress: Progress = no_progress) -> Splits:
         """The pictures, from wherever they are."""
-        if self.name == "folder":
-            return Folder(Path(self.source), image_size).load(progress=progress)
         if image_size is not None:
             raise InputError(f"--image-size is for a folder of pictures: {self.name} has a size of its own")
-        return find_source(self.source).load(data, progress)
+        return sources.find(self.source).load(data, progress)
 
     def task_count(self, classes: int) -> int:
-        """How many tasks there are unless the user says so: a folder has two classes a task at the least."""
-        return min(self.tasks, max(classes // 2, 1)) if self.name == "folder" else self.tasks
+        """How many tasks there are unless the user says so."""
+        return self.tasks
 
     def augment(self, first: Task) -> Augment:
         if self.mean is None or self.std is None:
@@ -47,8 +44,22 @@ class Benchmark:
         return Augment(self.mean, self.std, self.padding, self.flip)
 
 
-FOLDER = Benchmark("folder", source="", tasks=5)
-"""Of one's own pictures; `find` gives it the path."""
+@dataclass(frozen=True)
+class OwnBenchmark(Benchmark):
+    """Classes that nobody has agreed on how to cut: a folder of one's own, or a data set by its bare name."""
+
+    tasks: int = 5
+    folder: Path | None = None
+
+    def load(self, data: Path | None = None, image_size: int | None = None, progress: Progress = no_progress) -> Splits:
+        if self.folder is None:
+            return super().load(data, image_size, progress)
+        return sources.Folder(self.folder, image_size).load(progress=progress)
+
+    def task_count(self, classes: int) -> int:
+        """Five tasks, or fewer where that leaves less than two classes for one."""
+        return min(self.tasks, max(classes // 2, 1))
+
 
 _CIFAR100 = Benchmark(
     "seq-cifar100-5", "cifar100", tasks=5, mean=(0.5071, 0.4865, 0.4409), std=(0.2673, 0.2564, 0.2762)
@@ -57,17 +68,17 @@ _CIFAR100 = Benchmark(
 BENCHMARKS = {
     benchmark.name: benchmark
     for benchmark in (
-        # Digits are neither mirrored nor moved: an 8 × 8 picture has no pixel to spare.
         Benchmark(
             "seq-digits",
             "digits",
             tasks=5,
+            # Neither mirrored nor moved: a digit has a left and a right, and 8 × 8 pixels have none to spare.
             padding=0,
             flip=False,
-            epochs=30,
-            schedule="cosine",
             mean=(0.3052,),
             std=(0.3760,),
+            epochs=30,
+            schedule="cosine",
         ),
         Benchmark("seq-cifar10", "cifar10", tasks=5, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2615)),
         _CIFAR100,
@@ -81,15 +92,18 @@ BENCHMARKS = {
 
 
 def find(name: str) -> Benchmark:
-    """The benchmark of that name, or the folder of pictures at that path.
+    """The benchmark of that name, a data set by its bare name, or the folder of pictures at that path.
 
-    >>> find("seq-cifar100-20").tasks
-    20
+    >>> find("seq-cifar100-20").tasks, find("cifar10").tasks
+    (20, 5)
     """
     if name in BENCHMARKS:
         return BENCHMARKS[name]
-    if Path(name).is_dir():
-        return replace(FOLDER, source=str(Path(name).resolve()))
+    if name in sources.names():
+        return OwnBenchmark(name, name)
+    path = Path(name)
+    if path.is_dir():
+        return OwnBenchmark(f"folder-{path.resolve().name}", "folder", folder=path)
     if "/" in name or name.startswith("."):
         raise InputError(
             f"there is no folder {name}: give a folder with one folder of pictures a class, or a benchmark"

@@ -2,8 +2,6 @@
 
 import hashlib
 import http.client
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from sparc.data.progress import Progress
 from sparc.errors import InputError
+from sparc.files import whole_file
 
 TIMEOUT = 30.0
 """Seconds without a byte."""
@@ -44,21 +43,11 @@ def fetch(remote: Remote, folder: Path, progress: Progress) -> Path:
     """Download into `folder`; the file appears there whole and checked, or not at all."""
     target = folder / remote.filename
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f"{target.name}.", suffix=".part", dir=folder)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with whole_file(target) as file:
             _download(remote, file, progress)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
     except OSError as error:
-        raise _unwritable(target, error) from error
-    finally:
-        part.unlink(missing_ok=True)
+        reason = error.strerror or error
+        raise InputError(f"{target} cannot be written ({reason}): make room or name another folder") from error
     return target
 
 
@@ -100,7 +89,3 @@ class _OnlyHttps(HTTPRedirectHandler):
             fp.close()
             raise URLError(f"it redirects to {newurl}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _unwritable(target: Path, error: OSError) -> InputError:
-    return InputError(f"{target} cannot be written ({error.strerror or error}): make room or name another folder.")

@@ -109,7 +109,7 @@ def _triangle(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -
 
 def _cross(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
     x, y, radius = _place(generator)
-    width = round(generator.uniform(0.25, 0.45) * radius)
+    width = round(generator.uniform(0.4, 0.6) * radius)
     start, right, end, left = _corners(x, y, [radius] * 4, generator.uniform(-0.3, 0.3))
     draw.line((start, end), colour, width)
     draw.line((right, left), colour, width)
@@ -117,12 +117,12 @@ def _cross(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> N
 
 def _ring(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
     x, y, radius = _place(generator)
-    draw.circle((x, y), radius, outline=colour, width=round(generator.uniform(0.15, 0.35) * radius))
+    draw.circle((x, y), radius, outline=colour, width=round(generator.uniform(0.3, 0.45) * radius))
 
 
 def _star(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
     x, y, radius = _place(generator)
-    draw.polygon(_corners(x, y, [radius, 0.4 * radius] * 5, generator.uniform(-0.3, 0.3)), colour)
+    draw.polygon(_corners(x, y, [radius, 0.45 * radius] * 5, generator.uniform(-0.3, 0.3)), colour)
 
 
 def _stripes(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
@@ -152,7 +152,7 @@ def _checks(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> 
 
 def _pattern(generator: Generator) -> tuple[float, float, float]:
     """Distance from one mark to the next, where they start, and by what angle all of it is turned."""
-    step = generator.uniform(0.16, 0.28) * _CANVAS
+    step = generator.uniform(0.3, 0.42) * _CANVAS
     return step, generator.uniform(0, step), generator.uniform(-0.4, 0.4)
 
 

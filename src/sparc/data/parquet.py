@@ -17,46 +17,77 @@ from sparc.data.pictures import decode_all
 from sparc.data.progress import Progress
 from sparc.errors import InputError
 
-_FOLDERS = ("", "data", "cifar10", "cifar100", "plain_text")
-"""Where below a set's folder its parquet files lie, by its several copies on Hugging Face."""
-
 
 @dataclass(frozen=True)
-class Columns:
-    """What a set calls its columns and, at their beginning, its test files; and how large its pictures are."""
+class Copies:
+    """How a set is stored on Hugging Face: its folders, its columns and the size of its pictures."""
 
+    folders: tuple[str, ...]
+    """Below the set's own, by its several copies."""
     picture: str
     label: str
     test: str
+    """What the names of its test files begin with."""
     size: int
 
 
-def read(place: Path, columns: Columns, progress: Progress) -> Splits | None:
-    """Both parts of a set, or nothing if no parquet file of it lies in `place`."""
-    for folder in (place / name for name in _FOLDERS):
-        train = sorted(folder.glob("train*.parquet"))
-        test = sorted(folder.glob(f"{columns.test}*.parquet"))
-        if train and test:
-            return Splits(_part(train, columns, progress), _part(test, columns, progress))
-        if train or test:
-            missing = columns.test if train else "train"
-            raise InputError(f"{folder} holds {(train or test)[0].name} but no {missing}*.parquet: fetch that as well.")
+@dataclass(frozen=True)
+class Part:
+    """What the headers of a part's files say."""
+
+    shards: list[Path]
+    names: tuple[str, ...]
+    rows: int
+
+
+class OtherSetError(InputError):
+    """The files can be read, but they are of another set, or of a part of this one."""
+
+
+def read(place: Path, copies: Copies, classes: int, progress: Progress, *, own: bool) -> Splits | None:
+    """Both parts of a set, or nothing if no parquet file of it lies in `place`.
+
+    Files of another set are an error in a folder that is the set's `own`; elsewhere sets lie side by side.
+    """
+    for folder in (place / name for name in copies.folders):
+        train, test = (sorted(folder.glob(f"{part}*.parquet")) for part in ("train", copies.test))
+        if not train and not test:
+            continue
+        try:
+            if not train or not test:
+                there, missing = (train or test)[0].name, copies.test if train else "train"
+                raise OtherSetError(f"{folder} holds {there} but no {missing}*.parquet: fetch that as well")
+            parts = [_part(shards, copies, classes) for shards in (train, test)]
+        except OtherSetError:
+            if own:
+                raise
+            continue
+        return Splits(*(_read(part, copies, progress) for part in parts))
     return None
 
 
-def _part(shards: list[Path], columns: Columns, progress: Progress) -> ImageSet:
-    names = _class_names(shards[0], columns.label)
-    count = sum(_rows(shard, columns) for shard in shards)
-    if count > MEMBERS:
-        raise InputError(f"{shards[0]} and its like claim {count:,} rows, more than {MEMBERS:,}: fetch them again.")
-    labels = np.empty(count, dtype=np.int64)
-    images = decode_all(_pictures(shards, columns, labels), count, columns.size, progress, resize=False)
-    if count and not 0 <= labels.min() <= labels.max() < len(names):
-        raise InputError(
-            f"{shards[0].parent}: labels run from {labels.min()} to {labels.max()} where {len(names)} classes are "
-            f"named in {shards[0].name}: fetch the set again."
+def _part(shards: list[Path], copies: Copies, classes: int) -> Part:
+    names = _class_names(shards[0], copies.label)
+    if len(names) != classes:
+        raise OtherSetError(
+            f"{shards[0]} names {len(names)} classes where there should be {classes}: put the files of another set "
+            f"elsewhere"
         )
-    return ImageSet(images, torch.from_numpy(labels), names)
+    rows = sum(_rows(shard, copies) for shard in shards)
+    if rows > MEMBERS:
+        raise InputError(f"{shards[0]} and its like claim {rows:,} rows, more than {MEMBERS:,}: fetch them again")
+    return Part(shards, names, rows)
+
+
+def _read(part: Part, copies: Copies, progress: Progress) -> ImageSet:
+    labels = np.empty(part.rows, dtype=np.int64)
+    images = decode_all(_pictures(part.shards, copies, labels), part.rows, copies.size, progress, resize=False)
+    if part.rows and not 0 <= labels.min() <= labels.max() < len(part.names):
+        raise InputError(
+            f"{part.shards[0].parent}: labels run from {labels.min()} to {labels.max()} where {len(part.names)} "
+            f"classes are named in {part.shards[0].name}: fetch the set again"
+        )
+    return ImageSet(images, torch.from_numpy(labels), part.names)
 
 
 def _class_names(shard: Path, label: str) -> tuple[str, ...]:
@@ -66,40 +97,40 @@ def _class_names(shard: Path, label: str) -> tuple[str, ...]:
     except (pa.ArrowException, OSError) as error:
         raise unreadable(shard, error) from error
     except (LookupError, TypeError, ValueError) as error:
-        raise InputError(
+        raise OtherSetError(
             f"{shard} does not name the classes of its column “{label}” in its schema's huggingface metadata: fetch "
-            f"the set again from Hugging Face."
+            f"the set again from Hugging Face"
         ) from error
 
 
-def _rows(shard: Path, columns: Columns) -> int:
+def _rows(shard: Path, copies: Copies) -> int:
     try:
         with pq.ParquetFile(shard) as file:
             schema, rows = file.schema_arrow, int(file.metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(shard, error) from error
     types = dict(zip(schema.names, schema.types, strict=True))
-    picture, label = types.get(columns.picture, pa.null()), types.get(columns.label, pa.null())
+    picture, label = types.get(copies.picture, pa.null()), types.get(copies.label, pa.null())
     contents = {field.name: field.type for field in picture} if pa.types.is_struct(picture) else {}
     if not pa.types.is_binary(contents.get("bytes", pa.null())) or not pa.types.is_integer(label):
-        raise InputError(
-            f"{shard} has the columns {', '.join(types)}, not “{columns.picture}” with pictures and “{columns.label}” "
-            f"with whole numbers: put the files of another set elsewhere."
+        raise OtherSetError(
+            f"{shard} has the columns {', '.join(types)}, not “{copies.picture}” with pictures and “{copies.label}” "
+            f"with whole numbers: put the files of another set elsewhere"
         )
     return rows
 
 
-def _pictures(shards: list[Path], columns: Columns, labels: NDArray[np.int64]) -> Iterator[tuple[str, bytes]]:
+def _pictures(shards: list[Path], copies: Copies, labels: NDArray[np.int64]) -> Iterator[tuple[str, bytes]]:
     """Name and content of every picture; `labels` is filled on the way, so that a file is read only once."""
     row = 0
     for shard in shards:
         start = row
         try:
             with pq.ParquetFile(shard) as file:
-                for batch in file.iter_batches(512, columns=[f"{columns.picture}.bytes", columns.label]):
-                    contents, label = batch.column(columns.picture).field("bytes"), batch.column(columns.label)
+                for batch in file.iter_batches(512, columns=[f"{copies.picture}.bytes", copies.label]):
+                    contents, label = batch.column(copies.picture).field("bytes"), batch.column(copies.label)
                     if contents.null_count or label.null_count:
-                        raise InputError(f"{shard} has rows without a picture or a label: fetch it again.")
+                        raise InputError(f"{shard} has rows without a picture or a label: fetch it again")
                     labels[row : row + len(batch)] = label.to_numpy(zero_copy_only=False)
                     for content in contents.to_pylist():
                         yield f"{shard}, row {row - start},", content

@@ -3,6 +3,7 @@
 import io
 import pickle
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,22 @@ _OPCODES = [
 ]
 
 
+_KEYS = {pickle.SETITEM: slice(-2, -1), pickle.SETITEMS: slice(0, None, 2), pickle.DICT: slice(0, None, 2)}
+"""Where an opcode that fills a dictionary finds the keys on the stack, which begins at the last mark."""
+
+
+def _with_plain_keys(code: bytes, keys: slice) -> Callable[[Any], None]:
+    """The opcode, refusing tuples as keys: a million of them, one in the other, overflow C's stack when hashed."""
+    fill = pickle._Unpickler.dispatch[code[0]]
+
+    def checked(reader: Any) -> None:
+        if not all(isinstance(key, str | bytes | int) for key in reader.stack[keys]):
+            raise pickle.UnpicklingError("a dictionary in it has keys other than texts and numbers")
+        fill(reader)
+
+    return checked
+
+
 class Reader(pickle._Unpickler):
     """The parser written in Python: its memo is a dictionary, so that a forged index does not allocate gigabytes.
 
@@ -70,7 +87,9 @@ class Reader(pickle._Unpickler):
     a stand-in.
     """
 
-    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _OPCODES}  # noqa: RUF012
+    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _OPCODES} | {
+        code[0]: _with_plain_keys(code, keys) for code, keys in _KEYS.items()
+    }
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data), encoding="bytes")
@@ -124,4 +143,4 @@ def array(value: object, where: str) -> NDArray[np.uint8]:
 
 
 def _refused(where: str, reason: str) -> InputError:
-    return InputError(f"{where} is not a pickle of arrays ({reason}): fetch the set again from its official place.")
+    return InputError(f"{where} is not a pickle of arrays ({reason}): fetch the set again from its official place")

@@ -41,15 +41,19 @@ _TURNS = {
 """What undoes each value of the EXIF orientation."""
 
 
+def is_hidden(part: str) -> bool:
+    """Whether a folder or a file, by its own name, is hidden or what macOS adds to archives."""
+    return part.startswith(".") or part == "__MACOSX"
+
+
 def is_picture(name: str) -> bool:
     """Whether a file goes by the name of a picture; hidden files and what macOS adds to archives do not.
 
     >>> [is_picture(name) for name in ("cat/1.JPG", "cat/notes.txt", "cat/._1.jpg", "__MACOSX/cat/1.jpg")]
     [True, False, False, False]
     """
-    *folders, last = name.split("/")
-    hidden = any(part.startswith(".") or part == "__MACOSX" for part in (*folders, last))
-    return not hidden and os.path.splitext(last)[1].lower() in EXTENSIONS  # noqa: PTH122 - a name, not a path
+    parts = name.split("/")
+    return not any(map(is_hidden, parts)) and os.path.splitext(parts[-1])[1].lower() in EXTENSIONS  # noqa: PTH122 - a name, not a path
 
 
 def decode(data: bytes, name: str, size: int | None = None) -> NDArray[np.uint8]:
@@ -94,7 +98,7 @@ def decode_all(
             if picture.shape != (size, size, 3):
                 height, width, _ = picture.shape
                 raise InputError(
-                    f"{name} is {width} × {height} pixels where {size} × {size} are expected: fetch the set again."
+                    f"{name} is {width} × {height} pixels where {size} × {size} are expected: fetch the set again"
                 )
             images[place] = picture.transpose(2, 0, 1)
         return start + len(chunk)
@@ -136,11 +140,9 @@ def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
     try:
         image = Image.open(file, formats=FORMATS)
     except Exception as error:  # Pillow's parsers fail in every way that broken data can make Python fail
-        raise _not_a_picture(name, error) from error
+        raise _refused(name, error) from error
     if image.width * image.height > PIXELS:
-        raise InputError(
-            f"{name} has {image.width} × {image.height} pixels, more than {PIXELS // 10**6} million: make it smaller."
-        )
+        raise _too_large(name)
     return image
 
 
@@ -162,7 +164,7 @@ def _prepared(image: Image.Image, name: str, size: int | None) -> NDArray[np.uin
             image = image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0)
         return np.asarray(image if turn is None else image.transpose(turn))
     except Exception as error:  # as above
-        raise _not_a_picture(name, error) from error
+        raise _refused(name, error) from error
 
 
 def _rgb(image: Image.Image) -> Image.Image:
@@ -185,9 +187,15 @@ def _eight_bits(grey: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
     return ((grey - low) * (255 / (top - low))).round().astype(np.uint8)
 
 
-def _not_a_picture(name: str, error: Exception) -> InputError:
+def _refused(name: str, error: Exception) -> InputError:
+    if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit is higher, but it comes first
+        return _too_large(name)
     reason = "it is no picture of a known kind" if isinstance(error, UnidentifiedImageError) else str(error)
-    return InputError(f"{name} cannot be decoded ({reason or type(error).__name__}): repair or remove it.")
+    return InputError(f"{name} cannot be decoded ({reason or type(error).__name__}): repair or remove it")
+
+
+def _too_large(name: str) -> InputError:
+    return InputError(f"{name} has more than {PIXELS // 10**6} million pixels: make it smaller")
 
 
 class _Quiet:

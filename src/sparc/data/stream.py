@@ -33,7 +33,7 @@ class Task:
 
 
 class Stream(Sequence[Task]):
-    """Tasks made when they are asked for, so that no more than one task is held twice in memory.
+    """Tasks made when they are asked for: only theirs of the pictures are held twice in memory.
 
     >>> pictures = ImageSet(torch.zeros(6, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 2] * 2), ("a", "b", "c"))
     >>> [task.class_names for task in Stream(Splits(pictures, pictures), sizes=[2, 1])]
@@ -48,7 +48,7 @@ class Stream(Sequence[Task]):
         for what, pictures in (("training", splits.train), ("test", splits.test)):
             for name, count in zip(names, pictures.counts(), strict=True):
                 if count == 0:
-                    raise InputError(f"class “{name}” has no {what} picture: add some or leave the class out")
+                    raise InputError(f"class “{name}” has no {what} picture: it needs two at the least")
         order = torch.arange(len(names))
         if order_seed is not None:
             order = torch.randperm(len(names), generator=torch.Generator().manual_seed(order_seed))
@@ -56,10 +56,13 @@ class Stream(Sequence[Task]):
         self.class_names = tuple(names[label] for label in order.tolist())
         self._train = _in_order(splits.train, order, self.class_names)
         self._test = _in_order(splits.test, order, self.class_names)
-        self._held_out = hold_out(self._train.labels, validation)
+        # Chosen by the data set's own labels, so that the order of the classes plays no part.
+        self._held_out = hold_out(splits.train.labels, validation)
         for index in range(len(self)):
             if validation and not (_within(self._train.labels, self.classes(index)) & self._held_out).any():
-                raise InputError(f"--validation leaves task {index + 1} none: its classes have one picture each")
+                raise InputError(
+                    f"task {index + 1} has one picture a class, so none can be held out: leave out --validation"
+                )
 
     def __len__(self) -> int:
         return len(self.sizes)

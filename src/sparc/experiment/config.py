@@ -1,12 +1,10 @@
 """The config of a run: all that its result depends on, and nothing else."""
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sparc.data import benchmarks
-from sparc.data.imageset import Splits
+from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, Splits
 from sparc.data.stream import Stream, equal_sizes
 from sparc.errors import InputError
 from sparc.methods import METHODS, Method, Recipe, Settings
@@ -17,7 +15,7 @@ class StreamSettings:
     """How the data set is cut into tasks."""
 
     tasks: int | None = None
-    """Number of tasks, of as many classes each as can be; the benchmark says how many unless you do."""
+    """Number of tasks, as equal as can be; the benchmark says how many unless you do."""
     sizes: tuple[int, ...] | None = None
     """Classes of each task, instead of equal ones."""
     order_seed: int | None = None
@@ -30,20 +28,29 @@ class StreamSettings:
     def __post_init__(self) -> None:
         if self.tasks is not None and self.sizes is not None:
             raise InputError("--tasks and --sizes both say how to cut: give one of them")
-        if self.image_size is not None and not 8 <= self.image_size <= 1024:
-            raise InputError(f"--image-size {self.image_size} must lie between 8 and 1024")
-        if self.order_seed is not None and self.order_seed < 0:
-            raise InputError(f"--order-seed {self.order_seed} must not be negative")
+        if self.image_size is not None and not SMALLEST_SIDE <= self.image_size <= LARGEST_SIDE:
+            raise InputError(f"--image-size {self.image_size} must lie between {SMALLEST_SIDE} and {LARGEST_SIDE}")
+        if self.order_seed is not None and not 0 <= self.order_seed < 2**63:
+            raise InputError(f"--order-seed {self.order_seed} must lie between 0 and 2⁶³")
 
     def cut(self, splits: Splits, benchmark: benchmarks.Benchmark) -> Stream:
         classes = len(splits.train.class_names)
-        sizes = self.sizes or equal_sizes(classes, self.tasks or benchmark.task_count(classes))
+        sizes = self.sizes
+        if sizes is None:
+            tasks = benchmark.task_count(classes) if self.tasks is None else self.tasks
+            sizes = tuple(equal_sizes(classes, tasks))
         return Stream(splits, sizes, self.order_seed, self.validation)
 
 
-def usual_recipe(method: type[Method], benchmark: benchmarks.Benchmark) -> Recipe:
-    """The method's authors' defaults, for as long as the benchmark has it."""
-    return replace(method.recipe, epochs=benchmark.epochs, schedule=benchmark.schedule)
+def usual_recipe(method: type[Method], benchmark: benchmarks.Benchmark | None) -> Recipe:
+    """The method's authors' defaults, but for what the benchmark has otherwise."""
+    if benchmark is None:
+        return method.recipe
+    return replace(
+        method.recipe,
+        epochs=method.recipe.epochs if benchmark.epochs is None else benchmark.epochs,
+        schedule=method.recipe.schedule if benchmark.schedule is None else benchmark.schedule,
+    )
 
 
 @dataclass(frozen=True)
@@ -73,10 +80,3 @@ class RunConfig:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-    def folder_name(self, fingerprint: str) -> str:
-        """Where the run lies: named by all that its result depends on, the pictures included."""
-        content = json.dumps([self.as_json(), fingerprint], sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:10]
-        benchmark = self.benchmark if self.benchmark in benchmarks.BENCHMARKS else "folder"
-        return f"{benchmark}-{self.method}-seed{self.seed}-{digest}"

@@ -35,8 +35,8 @@ class Result:
     buffer_bytes: int
     seconds: dict[str, list[float]]
     """Of each task: training and testing."""
-    weights_sha256: str
-    """Of the method's whole state at the end: same seed, same bits."""
+    state_sha256: str
+    """Of the method's whole state at the end: same config, same bits."""
     data: dict[str, Any]
     environment: dict[str, Any]
     format: int = FORMAT
@@ -50,7 +50,7 @@ class Result:
         return {
             "metrics": metrics,
             "efficiency": efficiency(self.metrics()["class_il"].accuracy, self.parameters),
-            "task_probabilities": task_probabilities(self.landings).tolist(),
+            "task_probabilities": task_probabilities(self.landings, self.sizes).tolist(),
         }
 
     def as_json(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from sparc import __version__
 from sparc.data import benchmarks
+from sparc.data.augment import Augment
 from sparc.data.imageset import Splits
 from sparc.data.progress import Progress, no_progress
 from sparc.data.stream import Stream
@@ -20,7 +22,7 @@ from sparc.experiment.config import RunConfig
 from sparc.experiment.result import Result, read_result, triangle
 from sparc.files import check_writable, write_atomic
 from sparc.methods import METHODS, Method
-from sparc.train import EpochReport, Observer, StageReport, Trainer, seeded
+from sparc.train import Observer, StageReport, Trainer, TrainingReport, seeded
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,11 @@ class Finished:
     result: Result
     folder: Path
     was_there: bool
-    """An earlier run of the same config on the same pictures; nothing was run."""
+    """An earlier run that could only have come out the same; nothing was run."""
+
+    @property
+    def picture(self) -> Path:
+        return self.folder / "result.png"
 
 
 def run(
@@ -44,31 +50,28 @@ def run(
 ) -> Finished:
     """Run what is not there yet. Nothing is written before it has ended well."""
     benchmark = benchmarks.find(config.benchmark)
-    check_writable(out)
+    check_writable(out, "--out")
+    place = _device(device)
     splits = benchmark.load(data, config.stream.image_size, progress)
+    stream = config.stream.cut(splits, benchmark)
+    augment = benchmark.augment(stream[0])
     fingerprint = _fingerprint(splits)
-    folder = out / config.folder_name(fingerprint)
+    folder = out / _folder_name(config, benchmark.name, stream, augment, fingerprint, device)
     if (folder / "result.json").exists() and not fresh:
         return Finished(read_result(folder / "result.json"), folder, was_there=True)
-    stream = config.stream.cut(splits, benchmark)
     method = METHODS.find(config.method)(
         config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
-    ).to(_device(device))
+    ).to(place)
     log = Log(observe(len(stream)))
-    trainer = Trainer(method, config.recipe, benchmark.augment(stream[0]), config.seed, log)
-    result = _result(
-        config,
-        stream,
-        method,
-        trainer.run(stream),
-        data={
-            "fingerprint": fingerprint,
-            "train": len(splits.train),
-            "test": len(splits.test),
-            "image_size": list(splits.train.size),
-        },
-        device=device,
-    )
+    reports = Trainer(method, config.recipe, augment, config.seed, log).run(stream)
+    about_data = {
+        "fingerprint": fingerprint,
+        "train": len(splits.train),
+        "test": len(splits.test),
+        "image_size": list(splits.train.size),
+        "augment": asdict(augment),
+    }
+    result = _result(config, stream, method, reports, about_data, device)
     write_atomic(folder / "log.jsonl", "".join(json.dumps(line) + "\n" for line in log.lines).encode())
     result.write(folder / "result.json")
     return Finished(result, folder, was_there=False)
@@ -81,7 +84,7 @@ class Log(Observer):
         self.inner = inner
         self.lines: list[dict[str, Any]] = []
 
-    def training(self, report: EpochReport) -> None:
+    def training(self, report: TrainingReport) -> None:
         if report.epoch_over:
             self.lines.append({"event": "epoch", **asdict(report)})
         self.inner.training(report)
@@ -89,6 +92,29 @@ class Log(Observer):
     def stage(self, report: StageReport) -> None:
         self.lines.append({"event": "stage", **asdict(report)})
         self.inner.stage(report)
+
+
+def _folder_name(
+    config: RunConfig, benchmark: str, stream: Stream, augment: Augment, fingerprint: str, device: str
+) -> str:
+    """Named by all that the result depends on, as it was understood, not as it was spelled."""
+    content = {
+        "method": config.method,
+        "settings": asdict(config.settings),
+        "recipe": asdict(config.recipe),
+        "seed": config.seed,
+        "sizes": stream.sizes,
+        "order": stream.class_names,
+        "validation": config.stream.validation,
+        "augment": asdict(augment),
+        "data": fingerprint,
+        # Sums in another order round otherwise.
+        "threads": torch.get_num_threads(),
+        "device": device,
+    }
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+    plain = re.sub(r"[^\w.-]+", "-", benchmark)[:60]
+    return f"{plain}-{config.method}-seed{config.seed}-{digest}"
 
 
 def _result(
@@ -117,7 +143,7 @@ def _result(
             "train": [report.train_seconds for report in reports],
             "test": [report.test_seconds for report in reports],
         },
-        weights_sha256=state_digest(method),
+        state_sha256=state_digest(method),
         data=data,
         environment={
             "sparc": __version__,
@@ -145,7 +171,8 @@ def _fingerprint(splits: Splits) -> str:
 
 def _device(name: str) -> torch.device:
     try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"--device {name} cannot be used ({reason}): leave it out to use the processor") from error
+        device = torch.ones(1, device=name)
+        assert device.item() == 1
+        return device.device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(f"--device {name} cannot be used here: leave it out to use the processor") from error

@@ -13,16 +13,20 @@ from torch import Generator, Tensor, nn
 
 from sparc.data.stream import Task
 from sparc.methods.recipe import Recipe
+from sparc.nn.layout import layer_filters
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a method lets its user choose; the text under a field is its help."""
+    """The method's own settings."""
 
     width: float = 1.0
     """Filters of the first layer, as a multiple of 64."""
     depth: int | None = None
     """Layers of two residual blocks; without it as many as suit the pictures, at most 4."""
+
+    def __post_init__(self) -> None:
+        layer_filters(self.width, 1 if self.depth is None else self.depth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,7 @@ class Method(nn.Module, ABC):
     paper: ClassVar[str]
     Settings: ClassVar[type[Settings]] = Settings
     recipe: ClassVar[Recipe] = Recipe()
-    """Its authors' defaults."""
+    """Its authors' defaults, which a benchmark may overrule in epochs and schedule."""
 
     @abstractmethod
     def __init__(self, settings: Any, channels: int, image_size: tuple[int, int], generator: Generator) -> None:
@@ -115,9 +119,9 @@ class Method(nn.Module, ABC):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """As in `nn.Module`, but nets, and the method's own buffers, may have grown since."""
-        for name, _ in self.named_buffers(recurse=False):
+        for name, buffer in self.named_buffers(recurse=False):
             if name in state_dict:
-                setattr(self, name, state_dict[name].clone())
+                setattr(self, name, state_dict[name].clone().to(buffer.device))
         outcome = super().load_state_dict(state_dict, strict, assign)
         self.generator.set_state(state_dict["_extra_state"])
         return outcome

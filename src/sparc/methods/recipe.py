@@ -35,8 +35,8 @@ class Recipe:
             raise InputError(f"--momentum {self.momentum:g} must be at least 0 and below 1")
         if self.momentum and self.optimizer == "adam":
             raise InputError("--momentum is sgd's: leave it out or add --optimizer sgd")
-        if not (self.weight_decay >= 0 and math.isfinite(self.weight_decay)):
-            raise InputError(f"--weight-decay {self.weight_decay:g} must not be negative")
+        if not 0 <= self.weight_decay < math.inf:
+            raise InputError(f"--weight-decay {self.weight_decay:g} must be a number that is not negative")
 
     def lr_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0.

@@ -4,7 +4,10 @@ Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal
 No picture of an old task is kept and no copy of the model is made.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,10 +33,11 @@ class SparcSettings(Settings):
     """Where re-normalization puts the largest activation of every head; 0 leaves the heads as they are."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.alpha <= 1:
             raise InputError(f"--alpha {self.alpha:g} must lie between 0 and 1")
-        if not self.kappa >= 0:
-            raise InputError(f"--kappa {self.kappa:g} must not be negative")
+        if not 0 <= self.kappa < math.inf:
+            raise InputError(f"--kappa {self.kappa:g} must be a number that is not negative")
 
 
 class SPARC(Method):
@@ -55,7 +59,7 @@ class SPARC(Method):
 
     def begin_task(self, task: Task) -> None:
         self.net.add_task(len(task.classes))
-        self.net.semantic.requires_grad_(task.index == 0)
+        self._decide_what_learns()
 
     def loss(self, batch: Batch) -> Tensor:
         current = len(self.net.working) - 1
@@ -68,11 +72,20 @@ class SPARC(Method):
         memory = self.net.memories()[-1]
         if self.settings.kappa:
             renormalize(memory.head, self.maxima, self.settings.kappa)
-        if task.index > 0:
+        if len(self.net.working) > 1:
             self.net.semantic.consolidate(memory, self.settings.alpha)
         memory.freeze()
         self.zero_grad()
         self.maxima = self.maxima[:0]
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        outcome = super().load_state_dict(state_dict, strict, assign)
+        self._decide_what_learns()
+        return outcome
+
+    def _decide_what_learns(self) -> None:
+        """The semantic memory learns with the first working memory, and by consolidation alone ever after."""
+        self.net.semantic.requires_grad_(len(self.net.working) == 1)
 
     def logits(self, images: Tensor) -> Tensor:
         logits: Tensor = self.net(images)
@@ -102,6 +115,6 @@ def largest_usual(maxima: Tensor) -> float:
     >>> largest_usual(torch.tensor([1.0, 2.0, 3.0, 4.0, 100.0]))
     4.0
     """
-    values = maxima.double().cpu().numpy()  # torch's own quantile takes 16 million values at the most
+    values = maxima.cpu().double().numpy()  # torch's own quantile takes 16 million values at the most
     first, third = np.quantile(values, [0.25, 0.75])
     return float(values[values <= third + (third - first)].max())

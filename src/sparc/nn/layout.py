@@ -3,7 +3,8 @@
 from sparc.errors import InputError
 
 MAX_DEPTH = 8
-MAX_FILTERS = 1 << 16
+MAX_FILTERS = 1 << 13
+"""Of a layer; sixteen times ResNet-18's widest."""
 BLOCKS = 2
 """Residual blocks a layer, as in ResNet-18."""
 
@@ -19,7 +20,9 @@ def layer_filters(width: float, depth: int) -> list[int]:
     if not width * 64 >= 1:
         raise InputError(f"--width {width:g} gives no filters: it must be at least 1/64")
     if 64 * width * 2 ** (depth - 1) > MAX_FILTERS:
-        raise InputError(f"--width {width:g} gives too many filters in layer {depth}: {MAX_FILTERS} is the most")
+        raise InputError(
+            f"--width {width:g} at depth {depth} gives layers of more than {MAX_FILTERS:,} filters: lower it"
+        )
     return [int(64 * width) * 2**layer for layer in range(depth)]
 
 

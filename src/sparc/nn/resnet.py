@@ -85,7 +85,9 @@ class ResNet(nn.Module):
         return torch.tensor(self.classes)
 
     def set_extra_state(self, state: Tensor) -> None:
-        if missing := int(state) - self.classes:
+        missing = int(state) - self.classes
+        assert missing >= 0, "a net that has grown further cannot take on this state"
+        if missing:
             self.add_classes(missing)
 
 

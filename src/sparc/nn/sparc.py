@@ -13,12 +13,11 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import conv2d, relu
 
+from sparc.data.imageset import SMALLEST_SIDE
 from sparc.errors import InputError
 from sparc.nn.head import Head, count_parameters
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
 from sparc.nn.separable import SeparableConv, new_pointwise
-
-MIN_SIDE = 8
 
 
 @dataclass(frozen=True)
@@ -163,12 +162,12 @@ class SparcNet(nn.Module):
         super().__init__()
         if channels < 1:
             raise InputError(f"a picture has at least one channel, not {channels}")
-        if min(image_size) < MIN_SIDE:
-            raise InputError(f"pictures of {image_size[0]} × {image_size[1]} are too small: {MIN_SIDE} × {MIN_SIDE} up")
+        if min(image_size) < SMALLEST_SIDE:
+            raise InputError(
+                f"pictures of {image_size[0]} × {image_size[1]} are too small: {SMALLEST_SIDE} × {SMALLEST_SIDE} up"
+            )
         depth = suitable_depth(image_size) if depth is None else depth
         self.units = layout(channels, layer_filters(width, depth), shared)
-        if min(image_size) >> (depth - 1) < 1:
-            raise InputError(f"--depth {depth} leaves nothing of a picture of {image_size[0]} × {image_size[1]}")
         self.generator = generator if generator is not None else torch.Generator().manual_seed(0)
         self.semantic = SemanticMemory(self.units, self.generator)
         self.working = nn.ModuleList()

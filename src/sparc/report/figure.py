@@ -55,12 +55,12 @@ def _ticks(tasks: int) -> tuple[range, list[str]]:
 
 
 def _landings(axis: Axes, result: Result) -> None:
-    shares = 100 * task_probabilities(result.landings)
+    shares = 100 * task_probabilities(result.landings, result.sizes)
     places = np.arange(len(shares))
     axis.bar(places, shares, color="tab:blue")
     even = 100 * np.array(result.sizes) / sum(result.sizes)
-    axis.step([-0.5, *(places + 0.5)], [even[0], *even], where="pre", color="black", linestyle="--", label="even")
-    axis.set(title="Where test pictures land, %", xlabel="task", ylim=(0, None))
+    axis.step([-0.5, *(places + 0.5)], [even[0], *even], where="pre", color="black", linestyle="--", label="if even")
+    axis.set(title="Where test pictures land at the end, %", xlabel="task", ylim=(0, None))
     axis.set_xticks(*_ticks(len(shares)))
     axis.legend(frameon=False)
 
@@ -70,7 +70,7 @@ def _metrics(axis: Axes, result: Result) -> None:
     metrics = {setting: asdict(values) for setting, values in result.metrics().items()}
     rows = [[title, *(percent(values[name]) for values in metrics.values())] for name, title in METRIC_TITLES.items()]
     rows.append(["Parameters", f"{result.parameters / 1e6:.3f} M", ""])
-    table = axis.table(rows, colLabels=["", *SETTING_TITLES.values()], loc="center", colWidths=[0.5, 0.27, 0.27])
+    table = axis.table(rows, colLabels=["", *SETTING_TITLES.values()], loc="center", colWidths=[0.56, 0.24, 0.24])
     table.auto_set_font_size(False)
     table.set_fontsize(10)
     table.scale(1, 1.7)

@@ -1,21 +1,23 @@
 """Tables for a terminal."""
 
 from dataclasses import asdict
+from math import isnan
 from statistics import mean, stdev
 
 from rich import box
 from rich.table import Table
 
-from sparc.experiment.result import Matrix, Result
-from sparc.metrics import Metrics, efficiency, task_probabilities
+from sparc.experiment.result import Matrix, Result, numbers
+from sparc.metrics import efficiency, summarize, task_probabilities
 from sparc.report.words import METRIC_TITLES, SETTING_TITLES, percent
 
 
-def plain_table(title: str, first: str, *columns: str) -> Table:
+def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
+    """A first column of names, then numbers, or words."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first)
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="left" if words else "right")
     return table
 
 
@@ -34,8 +36,12 @@ def matrix_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
     for stage, row in enumerate(matrix):
         seen = [value for value in row if value is not None]
         cells = ["" if value is None else percent(value, 1) for value in row]
-        table.add_row(f"task {stage + 1} ({sizes[stage]} classes)", *cells, f"[bold]{percent(mean(seen), 1)}")
+        table.add_row(_task_title(stage, sizes[stage]), *cells, f"[bold]{percent(mean(seen), 1)}")
     return table
+
+
+def _task_title(index: int, classes: int) -> str:
+    return f"task {index + 1} ({classes} {'class' if classes == 1 else 'classes'})"
 
 
 def _tall_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
@@ -43,7 +49,7 @@ def _tall_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
     for stage, row in enumerate(matrix):
         seen = [value for value in row if value is not None]
         cells = (percent(value, 1) for value in (seen[-1], matrix[-1][stage], mean(seen)))
-        table.add_row(f"task {stage + 1} ({sizes[stage]} classes)", *cells)
+        table.add_row(_task_title(stage, sizes[stage]), *cells)
     return table
 
 
@@ -52,10 +58,15 @@ def metrics_table(result: Result) -> Table:
     table = plain_table("Metrics, in percent", "metric", *(SETTING_TITLES[setting] for setting in metrics))
     for name, title in METRIC_TITLES.items():
         table.add_row(title, *(percent(asdict(values)[name]) for values in metrics.values()))
-    shares = task_probabilities(result.landings)
+    if result.validation:
+        held_out = [summarize(numbers(result.validation[setting])).accuracy for setting in metrics]
+        table.add_row("A_T on pictures held out ↑", *(percent(value) for value in held_out))
+    shares = task_probabilities(result.landings, result.sizes)
     if len(shares) <= MOST_COLUMNS:
-        table.add_row("Task probabilities", "  ".join(percent(100 * share, 1) for share in shares), "")
-    table.add_row("Efficiency (A_T per M)", percent(efficiency(metrics["class_il"].accuracy, result.parameters)), "")
+        table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
+    table.add_row(
+        "A_T per million parameters ↑", percent(efficiency(metrics["class_il"].accuracy, result.parameters)), ""
+    )
     return table
 
 
@@ -77,25 +88,30 @@ def seeds_table(results: list[Result]) -> Table:
     for result, row in zip(results, rows, strict=True):
         table.add_row(str(result.config["seed"]), *(percent(value) for value in row))
     table.add_section()
-    for title, function in (("mean", mean), ("deviation", stdev)):
-        table.add_row(f"[bold]{title}", *(f"[bold]{percent(function(column))}" for column in zip(*rows, strict=True)))
+    summaries = [mean_and_deviation(list(column)) for column in zip(*rows, strict=True)]
+    for title, values in zip(("mean", "deviation (n − 1)"), zip(*summaries, strict=True), strict=True):
+        table.add_row(f"[bold]{title}", *(f"[bold]{percent(value)}" for value in values))
     return table
 
 
 def summary(results: list[Result]) -> dict[str, dict[str, dict[str, float | None]]]:
     """Mean and sample deviation of every metric, for machines."""
-    values: dict[str, list[Metrics]] = {s: [result.metrics()[s] for result in results] for s in SETTING_TITLES}
+    metrics = {setting: [asdict(result.metrics()[setting]) for result in results] for setting in SETTING_TITLES}
     return {
         setting: {
-            name: {
-                "mean": _or_none(mean(asdict(each)[name] for each in metrics)),
-                "deviation": _or_none(stdev(asdict(each)[name] for each in metrics)) if len(metrics) > 1 else None,
-            }
+            name: dict(zip(("mean", "deviation"), mean_and_deviation([each[name] for each in values]), strict=True))
             for name in METRIC_TITLES
         }
-        for setting, metrics in values.items()
+        for setting, values in metrics.items()
     }
 
 
-def _or_none(value: float) -> float | None:
-    return None if value != value else value
+def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]:
+    """None for what cannot be said, such as the deviation of a single value.
+
+    >>> mean_and_deviation([1.0, 3.0]), mean_and_deviation([1.0]), mean_and_deviation([float("nan")] * 2)
+    ((2.0, 1.4142135623730951), (1.0, None), (None, None))
+    """
+    if any(isnan(value) for value in values):
+        return None, None
+    return mean(values), stdev(values) if len(values) > 1 else None

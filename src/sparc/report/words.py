@@ -3,12 +3,12 @@
 import math
 
 METRIC_TITLES = {
-    "accuracy": "Accuracy A_T",
-    "average": "Average accuracy Ā",
-    "forgetting": "Forgetting",
-    "stability": "Stability",
-    "plasticity": "Plasticity",
-    "trade_off": "Trade-off",
+    "accuracy": "Accuracy A_T ↑",
+    "average": "Average accuracy Ā ↑",
+    "forgetting": "Forgetting ↓",
+    "stability": "Stability ↑",
+    "plasticity": "Plasticity ↑",
+    "trade_off": "Trade-off ↑",
 }
 SETTING_TITLES = {"class_il": "Class-IL", "task_il": "Task-IL"}
 

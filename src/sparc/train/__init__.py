@@ -1,6 +1,6 @@
 """The loop: what is the same for every method."""
 
 from sparc.train.evaluate import Evaluation, evaluate
-from sparc.train.trainer import EpochReport, Observer, StageReport, Trainer, seeded
+from sparc.train.trainer import Observer, StageReport, Trainer, TrainingReport, seeded
 
-__all__ = ["EpochReport", "Evaluation", "Observer", "StageReport", "Trainer", "evaluate", "seeded"]
+__all__ = ["Evaluation", "Observer", "StageReport", "Trainer", "TrainingReport", "evaluate", "seeded"]

@@ -21,7 +21,7 @@ REPORT_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
-class EpochReport:
+class TrainingReport:
     """Where training stands; tasks, epochs and steps are counted from 1."""
 
     task: int
@@ -58,7 +58,7 @@ class StageReport:
 class Observer:
     """Told what happens during a run; does nothing unless a subclass does."""
 
-    def training(self, report: EpochReport) -> None:
+    def training(self, report: TrainingReport) -> None:
         """A few times a second, and at the end of every epoch."""
 
     def stage(self, report: StageReport) -> None:
@@ -113,8 +113,9 @@ class Trainer:
 
     def learn(self, task: Task, pictures_later: int = 0) -> None:
         """One task, through all of its phases; how many pictures later tasks have tells only how far the run is."""
+        if len(task.train) < 2:
+            raise InputError(f"task {task.index + 1} has {len(task.train)} training pictures: batch norm needs two")
         self.method.begin_task(task)
-        self.method.to(self.device)
         phases = self.method.phases(task, self.recipe)
         epochs = sum(phase.recipe.epochs for phase in phases)
         # Later tasks may have other phases; until they are there, they are taken to be like this one's.
@@ -124,7 +125,9 @@ class Trainer:
         self.method.end_task(task)
 
     def _train(self, task: Task, phase: Phase, total: int) -> None:
-        parameters = phase.parameters or [value for value in self.method.parameters() if value.requires_grad]
+        parameters = phase.parameters
+        if parameters is None:
+            parameters = [value for value in self.method.parameters() if value.requires_grad]
         optimizer = new_optimizer(phase.recipe, parameters)
         epoch, last = 0, phase.recipe.epochs - 1
         while epoch <= last:
@@ -159,7 +162,7 @@ class Trainer:
             now = time.perf_counter()
             if now - told > REPORT_SECONDS or step == len(batches) - 1:
                 check_finite(losses[: step + 1], checked, task, phase, epoch)
-                report = EpochReport(
+                report = TrainingReport(
                     task.index + 1,
                     phase.name,
                     epoch + 1,

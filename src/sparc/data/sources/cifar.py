@@ -48,7 +48,7 @@ class Layout:
         for name, content in walk(path, lambda name: name.rsplit("/", 1)[-1] in wanted):
             found[name.rsplit("/", 1)[-1]] = content
         if missing := sorted(wanted - found.keys()):
-            raise InputError(f"{path} lacks {', '.join(missing)}: fetch it again.")
+            raise InputError(f"{path} lacks {', '.join(missing)}: fetch it again")
         return found
 
 
@@ -61,21 +61,21 @@ class Cifar(StoredSource):
     python: ClassVar[Layout]
     label_key: ClassVar[bytes]
     names_key: ClassVar[bytes]
-    columns: ClassVar[parquet.Columns]
+    copies: ClassVar[parquet.Copies]
 
     def read(self, place: Path, progress: Progress) -> Splits | None:
         if path := self.binary.at(place):
             return self._read_binary(path)
         if path := self.python.at(place):
             return self._read_python(path)
-        return parquet.read(place, self.columns, progress)
+        return parquet.read(place, self.copies, self.classes, progress, own=self.goes_by(place.name))
 
     def _read_binary(self, path: Path) -> Splits:
         members = self.binary.members(path)
         try:
             names = tuple(members[self.binary.names].decode().split())
         except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{self.binary.names} is not text: fetch it again.") from error
+            raise InputError(f"{path}:{self.binary.names} is not text: fetch it again") from error
 
         def part(files: list[str]) -> ImageSet:
             tables = [self._records(members[file], f"{path}:{file}") for file in files]
@@ -87,7 +87,7 @@ class Cifar(StoredSource):
     def _records(self, content: bytes, where: str) -> NDArray[np.uint8]:
         record = self.label_bytes + _PIXELS
         if not content or len(content) % record:
-            raise InputError(f"{where} holds {len(content):,} bytes, no multiple of {record:,}: fetch it again.")
+            raise InputError(f"{where} holds {len(content):,} bytes, no multiple of {record:,}: fetch it again")
         return np.frombuffer(content, dtype=np.uint8).reshape(-1, record)
 
     def _read_python(self, path: Path) -> Splits:
@@ -109,13 +109,13 @@ class Cifar(StoredSource):
             or not all(type(label) is int and 0 <= label < 256 for label in labels)
             or pixels.shape != (len(labels), _PIXELS)
         ):
-            raise InputError(f"{where} does not hold one label for each picture of {_PIXELS} bytes: fetch it again.")
+            raise InputError(f"{where} does not hold one label for each picture of {_PIXELS} bytes: fetch it again")
         return pixels, np.array(labels, dtype=np.uint8)
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, bytes) and name.isascii() for name in value):
-        raise InputError(f"{where} does not hold the names of the classes: fetch it again.")
+        raise InputError(f"{where} does not hold the names of the classes: fetch it again")
     return tuple(name.decode() for name in value)
 
 
@@ -124,7 +124,7 @@ def _image_set(
 ) -> ImageSet:
     all_labels = torch.from_numpy(np.concatenate(labels).astype(np.int64))
     if len(all_labels) and int(all_labels.max()) >= len(names):
-        raise InputError(f"{path} has a label {int(all_labels.max())} but {len(names)} classes: fetch it again.")
+        raise InputError(f"{path} has a label {int(all_labels.max())} but {len(names)} classes: fetch it again")
     images = torch.from_numpy(np.concatenate(pixels)).view(-1, 3, SIZE, SIZE)
     return ImageSet(images, all_labels, names)
 
@@ -151,7 +151,7 @@ class Cifar10(Cifar):
     python = Layout("cifar-10-python.tar.gz", "cifar-10-batches-py", _BATCHES, "test_batch", "batches.meta")
     label_key = b"labels"
     names_key = b"label_names"
-    columns = parquet.Columns("img", "label", "test", SIZE)
+    copies = parquet.Copies(("", "data", "plain_text"), "img", "label", "test", SIZE)
 
 
 class Cifar100(Cifar):
@@ -172,4 +172,4 @@ class Cifar100(Cifar):
     python = Layout("cifar-100-python.tar.gz", "cifar-100-python", ["train"], "test", "meta")
     label_key = b"fine_labels"
     names_key = b"fine_label_names"
-    columns = parquet.Columns("img", "fine_label", "test", SIZE)
+    copies = parquet.Copies(("", "data", "cifar100"), "img", "fine_label", "test", SIZE)

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 
 from sparc.data.archive import names, read
-from sparc.data.imageset import ImageSet, Splits
-from sparc.data.pictures import decode_all, is_picture, short_side
+from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
+from sparc.data.pictures import decode_all, is_hidden, is_picture, short_side
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError
@@ -28,18 +28,22 @@ _LAYOUT = "put the pictures of each class into a folder named after the class, s
 class Folder(Source):
     """A folder of class folders with pictures of any size and kind.
 
-    If it holds `train` and `test` (else `val`, `valid`) with class folders, these are the split, else a share of each
-    class is held out for testing. Which pictures these are depends on their names alone, so that a picture does not
-    move from testing to training when others are added beside it, save for one or two at the edge of the share.
+    If it holds `train` and `test` (else `val`, `valid`, `validation`) with class folders, these are the split, else
+    `test_share` of each class, a fifth by default, is held out for testing: at least one picture, and never all. Which
+    pictures these are depends on their names alone, so that a picture does not move from testing to training when
+    others are added beside it, save for one or two at the edge of the share.
+
+    Of a class with a single picture nothing can be held out: it has no test picture, so that a `Stream`, which tests
+    every class, refuses it.
     """
 
     title = "Folder"
 
     def __init__(self, path: Path | str, size: int | None = None, test_share: float = 0.2) -> None:
-        if size is not None and not 8 <= size <= 1024:
-            raise InputError(f"a picture size of {size} is out of range: choose from 8 to 1024.")
+        if size is not None and not SMALLEST_SIDE <= size <= LARGEST_SIDE:
+            raise InputError(f"a picture size of {size} is out of range: choose from {SMALLEST_SIDE} to {LARGEST_SIDE}")
         if not 0 < test_share < 1:
-            raise InputError(f"a test share of {test_share} is out of range: choose between 0 and 1.")
+            raise InputError(f"a test share of {test_share} is out of range: choose between 0 and 1")
         self.path = Path(path)
         self.size = size
         self.test_share = test_share
@@ -64,7 +68,7 @@ class Folder(Source):
         train_classes, test_classes = class_folders(train), class_folders(test)
         for name in sorted(train_classes.keys() ^ test_classes.keys()):
             has, lacks = (train, test) if name in train_classes else (test, train)
-            raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes.")
+            raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes")
         size = self.size or _usual_size(train, train_classes)
         return Splits(
             read_classes(train, train_classes, size, progress), read_classes(test, test_classes, size, progress)
@@ -83,15 +87,13 @@ def class_folders(path: Path) -> Classes:
     pictures = names(path, is_picture)
     if not classes:
         what = "pictures but no folders of classes" if pictures else "neither pictures nor folders of classes"
-        raise InputError(f"{path} holds {what}: {_LAYOUT}.")
+        raise InputError(f"{path} holds {what}: {_LAYOUT}")
     for picture in pictures:
         if "/" in picture:
             classes[_class_name(path / picture.split("/", 1)[0])].append(picture)
     if not any(classes.values()):
-        raise InputError(f"{path} holds folders but no pictures in them: {_LAYOUT}.")
-    for name, members in classes.items():
-        if not members:
-            raise InputError(f"{path} has no picture of the class “{name}”: add some, or remove the class.")
+        raise InputError(f"{path} holds folders but no pictures in them: {_LAYOUT}")
+    check_no_class_is_empty(classes, map(len, classes.values()), path)
     return dict(sorted(classes.items()))
 
 
@@ -108,15 +110,15 @@ def _visible_folders(path: Path) -> list[Path]:
     try:
         inside = sorted(path.iterdir())
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}): name a folder of class folders.") from error
-    return [folder for folder in inside if not folder.name.startswith((".", "__MACOSX")) and folder.is_dir()]
+        raise InputError(f"{path} cannot be read ({error.strerror}): name a folder of class folders") from error
+    return [folder for folder in inside if not is_hidden(folder.name) and folder.is_dir()]
 
 
 def _class_name(folder: Path) -> str:
     try:
         folder.name.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"the folder {str(folder)!a} has a name that is not UTF-8: rename it.") from error
+        raise InputError(f"the folder {str(folder)!a} has a name that is not UTF-8: rename it") from error
     return unicodedata.normalize("NFC", folder.name)
 
 

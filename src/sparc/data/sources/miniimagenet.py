@@ -54,12 +54,12 @@ def _listed(place: Path, part: str) -> Classes:
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file, strict=True):
                 filename, label = row["filename"], row["label"]
-                if not label or not filename.isprintable():
+                if not label or not filename or not filename.isprintable():
                     raise csv.Error(f"there is a row with {filename!r} and {label!r}")
                 classes.setdefault(label, []).append(f"images/{filename}")
     except (OSError, UnicodeError, csv.Error, KeyError) as error:
         raise InputError(
-            f"{path} is no list of pictures with the columns filename and label ({error}): fetch the set again."
+            f"{path} is no list of pictures with the columns filename and label ({error}): fetch the set again"
         ) from error
     return classes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from sparc.data.download import DownloadError, Remote, fetch
-from sparc.data.imageset import ImageSet, Splits
+from sparc.data.imageset import Splits, check_no_class_is_empty
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError
@@ -48,7 +48,7 @@ class StoredSource(Source):
 
     def _fetched(self, named: Path | None, cache: Path, progress: Progress) -> Splits:
         looked = f"not in {cache}" if named is None else f"neither in {named} nor in {cache}"
-        todo = f"put {self.accepts} into {named or cache}."
+        todo = f"put {self.accepts} into {named or cache}"
         if self.remote is None:
             raise InputError(f"{self.title} is {looked}, and it has no official download: {todo}")
         folder = cache / self.name
@@ -66,18 +66,12 @@ class StoredSource(Source):
             if found != self.classes:
                 raise InputError(
                     f"{place} holds {found} classes where {self.title} has {self.classes}: fetch the set again, or put "
-                    f"the files of another set elsewhere."
+                    f"the files of another set elsewhere"
                 )
-            check_no_class_is_empty(images, f"{place} ({part})")
+            check_no_class_is_empty(images.class_names, images.counts(), f"{place} ({part})")
         if splits.train.class_names != splits.test.class_names:
-            raise InputError(f"{place} has other class names for training than for testing: fetch the set again.")
+            raise InputError(f"{place} has other class names for training than for testing: fetch the set again")
         return splits
-
-
-def check_no_class_is_empty(images: ImageSet, where: str) -> None:
-    for name, count in zip(images.class_names, images.counts(), strict=True):
-        if count == 0:
-            raise InputError(f"{where} has no picture of the class “{name}”: add some, or remove the class.")
 
 
 def _named(data: Path | None) -> Path | None:
@@ -86,7 +80,7 @@ def _named(data: Path | None) -> Path | None:
         named, by = Path(os.environ[VARIABLE]).expanduser(), f"the data folder that {VARIABLE} names"
     if named is not None and not named.is_dir():
         state = "is not a folder" if named.exists() else "does not exist"
-        raise InputError(f"{by}, {named}, {state}: name the folder in which the data sets lie.")
+        raise InputError(f"{by}, {named}, {state}: name the folder in which the data sets lie")
     return named
 
 

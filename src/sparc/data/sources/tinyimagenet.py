@@ -34,13 +34,13 @@ class TinyImageNet(StoredSource):
         "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
         248_100_043,
     )
-    columns = parquet.Columns("image", "label", "val", SIZE)
+    copies = parquet.Copies(("", "data"), "image", "label", "val", SIZE)
 
     def read(self, place: Path, progress: Progress) -> Splits | None:
         for path in (place / "tiny-imagenet-200.zip", place / "tiny-imagenet-200", place):
             if path.is_file() or (path / _WNIDS).is_file():
                 return _read_official(path, progress)
-        splits = parquet.read(place, self.columns, progress)
+        splits = parquet.read(place, self.copies, self.classes, progress, own=self.goes_by(place.name))
         return splits and Splits(_sorted_classes(splits.train), _sorted_classes(splits.test))
 
 
@@ -59,7 +59,7 @@ def _read_official(path: Path, progress: Progress) -> Splits:
             case [*_, "val", "images", picture]:
                 test[name] = truth.pop(picture, "")
     if truth:
-        raise InputError(f"{path} lacks the picture val/images/{min(truth)}: fetch it again.")
+        raise InputError(f"{path} lacks the picture val/images/{min(truth)}: fetch it again")
     return Splits(_part(path, train, wnids, progress), _part(path, test, wnids, progress))
 
 
@@ -68,15 +68,15 @@ def _text(path: Path, member: str) -> str:
         try:
             return content.decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{member} is not text: fetch it again.") from error
-    raise InputError(f"{path} lacks {member}: fetch it again.")
+            raise InputError(f"{path}:{member} is not text: fetch it again") from error
+    raise InputError(f"{path} lacks {member}: fetch it again")
 
 
 def _part(path: Path, wnid_of: dict[str, str], wnids: tuple[str, ...], progress: Progress) -> ImageSet:
     places = {wnid: place for place, wnid in enumerate(wnids)}
     for name, wnid in wnid_of.items():
         if wnid not in places:
-            raise InputError(f"{path}:{name} is of no class that {_WNIDS} lists: fetch the set again.")
+            raise InputError(f"{path}:{name} is of no class that {_WNIDS} lists: fetch the set again")
     pictures = ((f"{path}:{name}", content) for name, content in read(path, wnid_of))
     images = decode_all(pictures, len(wnid_of), SIZE, progress, resize=False)
     return ImageSet(images, torch.tensor([places[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids)
