@@ -67,3 +67,10 @@ def check_writable(folder: Path, flag: str) -> None:
             pass
     except OSError as error:
         raise InputError(f"{flag} {folder} cannot be written ({error.strerror}): choose another folder") from error
+
+
+def check_folder(path: Path) -> None:
+    """Find out whether a file can be written before the work that it is for."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent} for {path.name}: make it first")
+    check_writable(path.parent, "the folder")

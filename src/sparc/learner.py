@@ -19,11 +19,9 @@ from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc import SPARC, SparcSettings
 from sparc.model_file import About, LearnedTask, Model, Shape
+from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
-from sparc.train import Observer, Trainer, seeded
-
-CHUNK = 256
-"""Pictures in memory as floats at a time."""
+from sparc.train import Observer, Trainer, in_chunks, percent_right, seeded
 
 Effort = Literal["quick", "normal", "thorough"]
 
@@ -112,7 +110,7 @@ def learn(
 def outputs(model: Model, images: Tensor) -> Tensor:
     """What every head says of these uint8 pictures."""
     normalize = Augment(model.about.mean, model.about.std).normalize
-    return torch.cat([model.net(normalize(chunk)) for chunk in images.split(CHUNK)])
+    return in_chunks(InferenceNet.of(model.net), images, normalize)
 
 
 def scores(model: Model, images: Tensor) -> Tensor:
@@ -158,7 +156,7 @@ class Patience:
         self.method = method
         self.augment = augment
         self.patience = max(4, epochs // 4)
-        self.best = -1
+        self.best = -1.0
         self.since = 0
         self.epochs = 1
 
@@ -168,11 +166,9 @@ class Patience:
         if not len(task.validation):
             return False
         self.method.eval()
-        right = 0
-        chunks = zip(task.validation.images.split(CHUNK), task.validation.labels.split(CHUNK), strict=True)
-        for images, labels in chunks:
-            logits = self.method.net.task_logits(self.augment.normalize(images), task.index)
-            right += int((logits.argmax(1) + task.classes.start == labels).sum())
+        memory, semantic = self.method.net.memories()[-1], self.method.net.semantic
+        logits = in_chunks(lambda images: memory(images, semantic), task.validation.images, self.augment.normalize)
+        right = percent_right(logits.argmax(1) + task.classes.start, task.validation.labels)
         self.since = 0 if right > self.best else self.since + 1
         self.best = max(self.best, right)
         return self.since >= self.patience
@@ -220,7 +216,9 @@ def _validated(model: Model, held_out: ImageSet) -> Model:
     mine = outputs(model, held_out.images)[:, -len(last.classes) :].argmax(1)
     every = scores(model, held_out.images).argmax(1)
     places = torch.tensor([model.about.classes.index(name) for name in last.classes])
-    in_task = 100 * float((mine == held_out.labels).double().mean())
-    in_all = 100 * float((every == places[held_out.labels]).double().mean())
-    last = replace(last, accuracy_in_task=in_task, accuracy_in_all=in_all)
+    last = replace(
+        last,
+        accuracy_in_task=percent_right(mine, held_out.labels),
+        accuracy_in_all=percent_right(every, places[held_out.labels]),
+    )
     return Model(model.net, replace(model.about, tasks=(*others, last)))

@@ -121,11 +121,13 @@ PARQUET = ["cifar10", "cifar100", "tinyimagenet"]
 def put_parquet(tiny_cifar, tiny_tiny):
     """The files of a set in a folder; which set it is can be told by the number of its classes."""
 
-    def put(name, folder, train="train-0.parquet"):
+    def put(name, folder):
         if name == "tinyimagenet":
-            tiny_tiny.parquet(folder / train, folder / "val-0.parquet")
+            tiny_tiny.parquet(folder / "train-0.parquet", folder / "val-0.parquet")
         else:
-            tiny_cifar(int(name.removeprefix("cifar"))).parquet([folder / train], [folder / "test-0.parquet"])
+            tiny_cifar(int(name.removeprefix("cifar"))).parquet(
+                [folder / "train-0.parquet"], [folder / "test-0.parquet"]
+            )
 
     return put
 
@@ -154,13 +156,13 @@ def test_parquet_of_another_set_is_an_error_in_the_set_s_own_folder(put_parquet,
     for other in set(PARQUET) - {name}:
         root = tmp_path / other
         put_parquet(other, root / name / where)
-        for data in (root, root / name):
+        for place in (root, root / name):
             with pytest.raises(InputError, match=f"{root / name / where}.* (does not name|but no|columns)"):
-                find(name).load(data)
+                find(name).load(place)
 
 
 @pytest.mark.parametrize("classes", [9, 11])
-def test_parquet_of_another_number_of_classes(shard, encode, tmp_path, classes):
+def test_parquet_of_another_number_of_classes(shard, tmp_path, classes):
     """Such as SVHN's or that of somebody's own set, whose columns are called the same."""
     for folder in (tmp_path / "root", tmp_path / "other" / "cifar10"):
         for part in ("train", "test"):

@@ -10,7 +10,7 @@ from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import METHODS, Batch, Costs, Method, Phase, Recipe, Settings
-from sparc.train import TrainingReport, Observer, StageReport, Trainer, evaluate, seeded
+from sparc.train import Observer, StageReport, Trainer, TrainingReport, evaluate, seeded
 from sparc.train.trainer import new_optimizer, shuffled
 
 RECIPE = Recipe(epochs=2, batch=16)

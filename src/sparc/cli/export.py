@@ -17,7 +17,7 @@ from sparc.data.archive import names, read
 from sparc.data.pictures import decode, is_picture
 from sparc.errors import InputError
 from sparc.export import export_onnx
-from sparc.files import check_writable
+from sparc.files import check_folder
 from sparc.model_file import Shape, load
 from sparc.report import plain_table
 
@@ -36,7 +36,7 @@ class Export:
 
 def main(arguments: list[str]) -> int:
     given: Export = parse(Export, "export", __doc__, arguments)
-    check_writable(given.out.parent, "the folder")
+    check_folder(given.out)
     model = load(given.model)
     if not model.about.tasks:
         raise InputError(f"{given.model} knows no class yet: teach it with sparc learn")

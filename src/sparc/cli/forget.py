@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from sparc.cli.parse import parse
 from sparc.errors import InputError
-from sparc.files import locked
+from sparc.files import check_folder, locked
 from sparc.learner import forget
 from sparc.model_file import Model, load, save
 
@@ -29,8 +29,7 @@ def main(arguments: list[str]) -> int:
     given: Forget = parse(Forget, "forget", __doc__, arguments)
     if bool(given.classes) == (given.task is not None):
         raise InputError("say what to forget: names of classes, or --task NAME")
-    if not given.model.parent.is_dir():
-        raise InputError(f"there is no model {given.model}: name a model file")
+    check_folder(given.model)
     with locked(given.model):
         before = load(given.model)
         after = forget(before, given.classes, [] if given.task is None else [given.task])
@@ -48,9 +47,10 @@ def what_remains(before: Model, after: Model) -> list[str]:
     lines = []
     for index, task in enumerate(before.about.tasks):
         if task.name not in left:
+            rest = _in_semantic(before, index) if left else "nothing else remains of it"
             lines.append(
                 f"{task.name} ({', '.join(task.classes)}): its working memory and head, "
-                f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {_in_semantic(before, index) if left else 'nothing else remains of it'}."
+                f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {rest}."
             )
         elif gone := [name for name in task.classes if name not in left[task.name].classes]:
             lines.append(

@@ -14,7 +14,7 @@ from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
 from sparc.data.sources import Folder
 from sparc.errors import InputError
-from sparc.files import check_writable, locked
+from sparc.files import check_folder, locked
 from sparc.learner import Effort, learn, new_model, suitable_recipe
 from sparc.methods.sparc import SparcSettings
 from sparc.model_file import Model, load, save
@@ -68,9 +68,7 @@ class Learn:
 def main(arguments: list[str]) -> int:
     given: Learn = parse(Learn, "learn", __doc__, arguments)
     use_threads(given.threads)
-    if not given.model.parent.is_dir():
-        raise InputError(f"there is no folder {given.model.parent} for the model: make it first")
-    check_writable(given.model.parent, "--model")
+    check_folder(given.model)
     with locked(given.model):
         before = load(given.model) if given.model.exists() else None
         model = _learned(given, before)

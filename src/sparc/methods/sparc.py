@@ -7,7 +7,7 @@ No picture of an old task is kept and no copy of the model is made.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from sparc.data.stream import Task
 from sparc.errors import InputError
 from sparc.methods.method import Batch, Costs, Method, Settings
 from sparc.methods.recipe import Recipe
+from sparc.nn.inference import InferenceNet
 from sparc.nn.sparc import SparcNet
 
 
@@ -53,6 +54,8 @@ class SPARC(Method):
         super().__init__(settings, channels, image_size, generator)
         self.settings = settings
         self.net = SparcNet(channels, image_size, settings.width, settings.depth, settings.shared, generator)
+        self.folded: InferenceNet | None = None
+        """The net as it answers fastest, made when it is asked."""
         self.maxima: Tensor
         self.register_buffer("maxima", torch.empty(0))
         """A: the largest logit of each training sample in the last epoch."""
@@ -88,8 +91,15 @@ class SPARC(Method):
         self.net.semantic.requires_grad_(len(self.net.working) == 1)
 
     def logits(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.net(images)
-        return logits
+        if self.training:
+            logits: Tensor = self.net(images)
+            return logits
+        self.folded = self.folded or InferenceNet.of(self.net)
+        return self.folded(images)
+
+    def train(self, mode: bool = True) -> Self:
+        self.folded = None  # whatever comes now may change the weights
+        return super().train(mode)
 
     def costs(self) -> Costs:
         return Costs(parameters=self.net.parameter_counts().total)

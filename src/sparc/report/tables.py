@@ -83,13 +83,13 @@ def seeds_table(results: list[Result]) -> Table:
     shown = {"accuracy": "A_T", "average": "Ā", "forgetting": "forgetting"}
     columns = [(setting, name) for setting in SETTING_TITLES for name in shown]
     titles = [f"{SETTING_TITLES[setting]}\n{shown[name]}" for setting, name in columns]
-    table = plain_table("All seeds, in percent", "seed", *titles)
+    table = plain_table("All seeds, in percent; deviation of a sample (n − 1)", "seed", *titles)
     rows = [[asdict(result.metrics()[setting])[name] for setting, name in columns] for result in results]
     for result, row in zip(results, rows, strict=True):
         table.add_row(str(result.config["seed"]), *(percent(value) for value in row))
     table.add_section()
     summaries = [mean_and_deviation(list(column)) for column in zip(*rows, strict=True)]
-    for title, values in zip(("mean", "deviation (n − 1)"), zip(*summaries, strict=True), strict=True):
+    for title, values in zip(("mean", "deviation"), zip(*summaries, strict=True), strict=True):
         table.add_row(f"[bold]{title}", *(f"[bold]{percent(value)}" for value in values))
     return table
 

@@ -30,19 +30,27 @@ def evaluate(
     """Test on one set a task; `classes[k]` are the places of task k's classes."""
     method.eval()
     device = next(method.parameters()).device
-    owner = torch.cat([torch.full((len(places),), task) for task, places in enumerate(classes)]).to(device)
+    owner = torch.cat([torch.full((len(places),), task) for task, places in enumerate(classes)])
     class_il, task_il, landings = [], [], []
     for pictures, places in zip(sets, classes, strict=True):
-        right = torch.zeros(2, dtype=torch.int64, device=device)
-        landed = torch.zeros(len(classes), dtype=torch.int64, device=device)
-        for images, labels in zip(pictures.images.split(CHUNK), pictures.labels.split(CHUNK), strict=True):
-            logits, truth = method.logits(normalize(images.to(device))), labels.to(device)
-            chosen = logits.argmax(1)
-            within = logits[:, places.start : places.stop].argmax(1) + places.start
-            right += torch.stack(((chosen == truth).sum(), (within == truth).sum()))
-            landed += torch.bincount(owner[chosen], minlength=len(classes))
-        class_right, task_right = right.tolist()
-        class_il.append(100 * class_right / len(pictures))
-        task_il.append(100 * task_right / len(pictures))
-        landings.append(landed.tolist())
+        logits = in_chunks(method.logits, pictures.images, normalize, device)
+        chosen = logits.argmax(1)
+        within = logits[:, places.start : places.stop].argmax(1) + places.start
+        class_il.append(percent_right(chosen, pictures.labels))
+        task_il.append(percent_right(within, pictures.labels))
+        landings.append(torch.bincount(owner[chosen], minlength=len(classes)).tolist())
     return Evaluation(class_il, task_il, landings)
+
+
+def in_chunks(
+    answer: Callable[[Tensor], Tensor],
+    images: Tensor,
+    normalize: Callable[[Tensor], Tensor],
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """What a net answers to uint8 pictures, with few of them in memory as floats at a time."""
+    return torch.cat([answer(normalize(chunk.to(device))).cpu() for chunk in images.split(CHUNK)])
+
+
+def percent_right(chosen: Tensor, labels: Tensor) -> float:
+    return 100 * int((chosen == labels).sum()) / len(labels)
