@@ -43,13 +43,15 @@ def main(arguments: list[str]) -> int:
     shape = model.about.shape
     pictures = cuttings(shape) if given.pictures is None else from_folder(given.pictures, shape)
     done = export_onnx(model.net, model.about, given.out, pictures)
-    table = plain_table(str(given.out), "", "")
+    table = plain_table("", "", "")
     table.add_row("file size", f"{done.bytes:,} bytes")
     table.add_row("pictures compared, all given the same class", str(done.pictures))
     table.add_row("largest difference between scores", f"{done.largest_difference:.1e}")
     table.add_row("milliseconds a picture, one at a time", f"{done.milliseconds_alone:.2f}")
     table.add_row("milliseconds a picture, 32 at a time", f"{done.milliseconds_in_batch:.2f}")
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(f"written: {given.out}", markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

@@ -110,7 +110,9 @@ def _check_same(given: Learn, model: Model) -> None:
 def _print(path: Path, before: Model | None, model: Model) -> None:
     console = Console()
     task = model.about.tasks[-1]
-    table = plain_table(f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs", "class", "pictures")
+    title = f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs"
+    console.print(title, style="bold", markup=False, highlight=False)
+    table = plain_table("", "class", "pictures learned from")
     for name, count in zip(task.classes, task.pictures, strict=True):
         table.add_row(escape(name), str(count))
     console.print(table)
@@ -124,11 +126,11 @@ def _print(path: Path, before: Model | None, model: Model) -> None:
         console.print("one class alone has nothing to be told from, so it was told from its own pictures turned round")
     added = model.net.parameter_counts()
     size = path.stat().st_size
-    facts = plain_table(str(path), "", "")
+    facts = plain_table("", "", "")
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
     facts.add_row("pictures held out for that", str(task.held_out))
-    facts.add_row("classes known", str(len(model.about.classes)))
+    facts.add_row("classes that the model knows now", str(len(model.about.classes)))
     facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
     facts.add_row("file size", f"{size:,} bytes")
     console.print(facts)

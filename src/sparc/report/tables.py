@@ -14,7 +14,14 @@ from sparc.report.words import METRIC_TITLES, SETTING_TITLES, percent
 
 def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
     """A first column of names, then numbers, or words."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=any((first, *columns)),
+    )
     table.add_column(first)
     for column in columns:
         table.add_column(column, justify="left" if words else "right")
