@@ -217,3 +217,39 @@ def test_export_is_checked_and_told(taught: Path, capsys: pytest.CaptureFixture[
         assert "pictures compared" in said
     assert out.stat().st_size > 1000
     assert main(["export", str(taught), str(taught.parent / "none" / "x.onnx")]) == 2
+
+
+def test_pictures_as_they_lie_on_peoples_disks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], folders: Callable[..., Path]
+) -> None:
+    """Every odd kind that can be read is, nested folders and all; what cannot be is refused by its path."""
+    folder = folders("odd", "котик", "dog 🐶", pictures=3)
+    cats = folder / "котик"
+    base = Image.new("RGB", (40, 50), (200, 30, 60))
+    base.save(cats / "really-a-jpeg.png", "JPEG")
+    base.convert("CMYK").save(cats / "cmyk.jpg")
+    base.convert("P").save(cats / "palette.gif")
+    base.convert("RGBA").save(cats / "alpha.png")
+    base.convert("LA").save(cats / "grey-alpha.png")
+    Image.new("I;16", (40, 50), 40_000).save(cats / "sixteen-bit.png")
+    Image.new("RGB", (1, 80), (9, 9, 9)).save(cats / "thin.png")
+    exif = base.getexif()
+    exif[274] = 6
+    base.save(cats / "turned.jpg", exif=exif)
+    (cats / "nested" / "deeper").mkdir(parents=True)
+    base.save(cats / "nested" / "deeper" / "in.webp")
+    (cats / "notes.txt").write_text("not a picture")
+    model = tmp_path / "odd.sparc"
+    assert main(["learn", str(folder), "--model", str(model), *QUICK]) == 0
+    about = load(model).about
+    assert dict(zip(about.tasks[0].classes, about.tasks[0].pictures, strict=True)) == {"dog 🐶": 2, "котик": 11}
+    capsys.readouterr()
+
+    bomb = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (100_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0" + bytes(4)
+    for name, content in (("zero.png", b""), ("text.jpg", b"hello"), ("bomb.png", bomb), ("cut.png", bomb[:20])):
+        (cats / name).write_bytes(content)
+        before = model.read_bytes()
+        assert main(["learn", str(folder), "--model", str(model), "--name", "again", *QUICK]) == 2
+        assert str(cats / name) in capsys.readouterr().err
+        assert model.read_bytes() == before
+        (cats / name).unlink()

@@ -73,8 +73,8 @@ def test_parameters_by_owner_and_in_all() -> None:
 def test_mean_and_deviation_over_seeds() -> None:
     results = [result(3, seed, shift) for seed, shift in enumerate([0.0, 1.0, 2.0])]
     lines = shown(seeds_table(results)).splitlines()
-    assert next(line for line in lines if "mean" in line).split()[1] == "82.00"
-    assert next(line for line in lines if "deviation" in line).split()[1] == "1.00"
+    assert next(line for line in lines if line.startswith(" mean")).split()[1] == "82.00"
+    assert next(line for line in lines if line.startswith(" deviation")).split()[1] == "1.00"
     assert summary(results)["class_il"]["accuracy"] == {"mean": pytest.approx(82), "deviation": pytest.approx(1)}
 
 
