@@ -114,7 +114,7 @@ def test_a_flipped_bit_in_the_weights(path: Path) -> None:
     ("change", "sentence"),
     [
         ({"shape": {"channels": 3, "image_size": [16, 16], "width": 1e4, "depth": 8, "shared": 0.5}}, "damaged"),
-        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 64, "depth": 4, "shared": 0.5}}, "too small"),
+        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 16, "depth": 4, "shared": 0.5}}, "too small"),
         ({"shape": {"channels": 3, "image_size": [16, 16], "width": 0, "depth": 2, "shared": 0.5}}, "damaged"),
         ({"shape": {"channels": 10**9, "image_size": [16, 16], "width": 1, "depth": 2, "shared": 0.5}}, "channels"),
         (
