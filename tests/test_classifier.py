@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sparc.classifier import ContinualClassifier
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
+from sparc.learner import outputs
 
 QUICK = {"width": 1 / 8, "epochs": 12, "flip": False}
 
@@ -93,7 +94,7 @@ def test_one_class_alone_can_be_learned(taught: ContinualClassifier, splits: Spl
     task = taught.model_.about.tasks[-1]
     assert task.classes == ("5",)
     assert taught.model_.net.task_sizes == [3, 2, 1]
-    assert task.accuracy_in_task == 100
+    assert task.accuracy_in_task is None, "nothing to be told from"
 
 
 def test_text_labels_come_back_as_text(splits: Splits) -> None:
@@ -110,7 +111,6 @@ def test_forgetting_takes_a_class_out(taught: ContinualClassifier, splits: Split
     assert taught.classes_.tolist() == [0, 2, 3, 4]
     assert 1 not in taught.predict(some(splits, 1)[0])
     taught.forget(3, 4)
-    assert taught.model_.about.forgotten_share == pytest.approx(0.01)
     assert len(taught.model_.net.working) == 1, "a working memory without classes goes"
     taught.forget(0, 2)
     with pytest.raises(InputError, match="every class has been forgotten"):
@@ -118,6 +118,54 @@ def test_forgetting_takes_a_class_out(taught: ContinualClassifier, splits: Split
     assert taught.learn(*some(splits, 1, 2)).classes_.tolist() == [1, 2]
     with pytest.raises(InputError, match="unknown class “9”"):
         taught.forget(9)
+
+
+def test_what_is_kept_answers_to_the_bit_as_before(taught: ContinualClassifier, splits: Splits) -> None:
+    pictures = torch.from_numpy(some(splits, 0, 3)[0])[:, None]
+    before = outputs(taught.model_, pictures)
+    taught.forget(1)
+    assert torch.equal(outputs(taught.model_, pictures), before[:, [0, 2, 3, 4]])
+    assert [task.pictures for task in taught.model_.about.tasks] == [(22, 22), (22, 22)]
+
+
+def test_nothing_at_all_remains_when_all_is_forgotten(taught: ContinualClassifier) -> None:
+    before = [bank.detach().clone() for bank in taught.model_.net.semantic.filters]
+    taught.forget(0, 1, 2, 3, 4)
+    after = taught.model_.net.semantic.filters
+    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(("shared", "share"), [(0.25, 0.01), (0.5, 0.01), (0.75, 0.01 / 3)])
+def test_the_share_in_the_semantic_memory_is_what_was_mixed_in(splits: Splits, shared: float, share: float) -> None:
+    classifier = ContinualClassifier(**{**QUICK, "epochs": 1}, shared=shared)
+    for labels in ((0, 1), (2, 3)):
+        classifier.learn(*some(splits, *labels))
+    first, second = classifier.model_.about.tasks
+    assert (first.taught_semantic, second.taught_semantic) == (True, False)
+    assert second.share_in_semantic == pytest.approx(share)
+    assert first.share_in_semantic == pytest.approx(1 - share)
+
+
+def test_no_pictures_have_no_classes(taught: ContinualClassifier) -> None:
+    assert taught.predict(np.zeros((0, 8, 8), np.uint8)).shape == (0,)
+
+
+def test_whether_to_mirror_is_remembered(taught: ContinualClassifier, tmp_path: Path) -> None:
+    taught.save(tmp_path / "model.sparc")
+    assert ContinualClassifier.load(tmp_path / "model.sparc").flip is False
+
+
+def test_a_fit_that_is_refused_leaves_what_was_known(taught: ContinualClassifier) -> None:
+    with pytest.raises(InputError):
+        taught.fit(np.zeros((4, 8, 8)), [0, 0, 1, 1])
+    assert len(taught.classes_) == 5
+
+
+def test_a_folder_on_a_model_of_grey_arrays_is_refused(
+    taught: ContinualClassifier, picture_folder: Callable[..., Path]
+) -> None:
+    with pytest.raises(InputError, match="labels are either numbers or text|the model takes pictures of"):
+        taught.learn(picture_folder())
 
 
 def test_learning_that_fails_leaves_what_was_known(taught: ContinualClassifier, splits: Splits) -> None:
@@ -184,6 +232,9 @@ def test_early_stopping_ends_when_nothing_gets_better(splits: Splits) -> None:
         (np.zeros((4, 64), np.uint8), [0, 0, 1, 1], "3 or 4 dimensions"),
         (np.zeros((4, 8, 8), np.uint8), [0, 1], "there are 4 pictures, but labels of shape"),
         (np.zeros((0, 8, 8), np.uint8), [], "no pictures"),
+        (np.zeros((4, 8, 8), np.uint8), [0.0, 1.0, float("nan"), 1.0], "whole numbers or text"),
+        (np.zeros((4, 8, 8), np.uint8), [None, "a", "b", "a"], "whole numbers or text"),
+        (np.zeros((4, 8, 8), np.uint8), ["a", "a", "\n", "b"], "is no name"),
         (np.zeros((4, 8, 8), np.uint8), None, "need a label each"),
         (np.zeros((4, 4, 4), np.uint8), [0, 0, 1, 1], "too small|8 to 1024"),
     ],
@@ -198,6 +249,8 @@ def test_what_cannot_be_learned_is_refused(pictures: np.ndarray, labels: list[in
     [
         ({"effort": "much"}, "effort"),
         ({"epochs": 0}, "epochs 0"),
+        ({"epochs": float("nan")}, "epochs nan"),
+        ({"validation": 0}, "validation 0"),
         ({"width": 0}, "width 0"),
         ({"validation": 1.5}, "1.5"),
     ],

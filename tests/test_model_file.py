@@ -141,6 +141,39 @@ def test_a_description_that_is_none(path: Path, text: str) -> None:
         load(rewritten(path, text))
 
 
+@pytest.mark.parametrize(
+    ("tasks", "sentence"),
+    [
+        ([("pets", ["a", "a", "a"]), ("more", ["cat"])], "every class once"),
+        ([("pets", ["a", "b", "c"]), ("pets", ["cat"])], "names of their own"),
+        ([("pets", ["a", "b", "c"]), ("more", list(map(str, range(200_000))))], "too small for the net"),
+    ],
+)
+def test_tasks_that_cannot_be(path: Path, tasks: list[tuple[str, list[str]]], sentence: str) -> None:
+    usual = asdict(task("any", ("any",)))
+    described = [{**usual, "name": name, "classes": of, "pictures": [1] * len(of)} for name, of in tasks]
+    with pytest.raises(InputError, match=sentence):
+        load(changed(path, tasks=described))
+
+
+def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
+    broken = model(task("pets", ("cat", "dog")))
+    with torch.no_grad():
+        broken.net.memories()[0].head.bias[0] = float("nan")
+    save(broken, tmp_path / "nan.sparc")
+    with pytest.raises(InputError, match="some of its weights are no numbers"):
+        load(tmp_path / "nan.sparc")
+
+
+def test_weights_of_another_kind(path: Path) -> None:
+    content = path.read_bytes()
+    tensors = from_bytes(content)
+    tensors["semantic.filters.0"] = tensors["semantic.filters.0"].to(torch.float16)
+    path.write_bytes(to_bytes(tensors, {"sparc-model": json.dumps(description(path))}))
+    with pytest.raises(InputError, match=r"tensor semantic\.filters\.0 is not as the net"):
+        load(path)
+
+
 def test_heads_of_another_size_than_described(path: Path) -> None:
     tasks = [asdict(each) for each in load(path).about.tasks]
     tasks[1] |= {"classes": ["a", "b"], "pictures": [1, 1]}
@@ -223,3 +256,44 @@ def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Monk
         save(load(path), path)
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == ["pets.sparc"]
+
+
+def test_a_kill_while_saving_leaves_the_old_file(path: Path) -> None:
+    before = path.read_bytes()
+    code = (
+        "import os; from pathlib import Path; from sparc.learner import forget; from sparc.model_file import load, save\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+        f"path = Path({str(path)!r}); save(forget(load(path), ['cat']), path)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    assert path.read_bytes() == before
+    assert load(path).about.classes == ("cat", "собака", "鳥")
+
+
+def test_a_file_keeps_its_mode_and_a_new_one_has_the_usual(path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        save(load(path), path.with_name("new.sparc"))
+    finally:
+        os.umask(mask)
+    assert path.with_name("new.sparc").stat().st_mode & 0o777 == 0o644
+    path.chmod(0o600)
+    save(load(path), path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_stays_a_link(path: Path) -> None:
+    link = path.with_name("link.sparc")
+    link.symlink_to(path.name)
+    save(model(task("other", ("ant",))), link)
+    assert link.is_symlink()
+    assert load(path).about.classes == ("ant",)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(path: Path) -> None:
+    mine = path.with_name("mine.txt")
+    mine.write_text("keep")
+    path.with_name(f".{path.name}.lock").symlink_to(mine)
+    with pytest.raises(InputError, match="cannot be locked"), locked(path):
+        pass
+    assert mine.read_text() == "keep"

@@ -1,7 +1,6 @@
 """A classifier that anyone can teach from Python, and that drops into a scikit-learn pipeline."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,21 +14,19 @@ from torch import Tensor, nn
 
 from sparc.data.archive import names, read
 from sparc.data.imageset import ImageSet, Splits
-from sparc.data.pictures import decode, from_pillow, is_picture
+from sparc.data.pictures import decode, from_pillow, is_picture, short_side
 from sparc.data.sources import Folder
+from sparc.data.sources.folder import suitable_size
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
-from sparc.files import locked
+from sparc.files import check_output, locked
 from sparc.learner import Effort, forget, learn, new_model, scores, suitable_recipe
 from sparc.methods.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 
 Pictures = NDArray[np.uint8] | Tensor | Sequence[Image.Image | str | Path] | str | Path
-"""numpy N × height × width [× channels], torch N × channels × height × width, both uint8; or Pillow pictures; or paths;
-or one folder."""
-
-USUAL_SIZE = 64
-"""What pictures are brought to that are neither arrays nor in a folder whose usual size could be seen."""
+"""numpy N × height × width [× channels], torch N × channels × height × width, both uint8 and taken as they are; or
+Pillow pictures, paths, or one folder, which are brought to the model's size."""
 
 
 class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,24 +71,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def learn(self, pictures: Pictures, labels: Sequence[object] | None = None, name: str | None = None) -> Self:
         """Learn a task: a folder of class folders, or pictures with a label each. What is known already stays."""
-        model: Model | None = getattr(self, "model_", None)
-        splits, numbered = self._splits(pictures, labels, model)
-        if model is None:
-            settings = SparcSettings(self.width, self.depth, self.shared, self.alpha, self.kappa)
-            model = new_model(splits.train, settings, self.seed)
-            model = Model(model.net, replace(model.about, numbered=numbered))
-        elif numbered is not model.about.numbered:
-            raise InputError("labels are either numbers or text: these are not as those that were learned before")
-        recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
-        name = name or f"task {len(model.about.tasks) + 1}"
-        self.model_ = learn(model, splits, name, recipe, self.flip)
+        self.model_ = self._taught(getattr(self, "model_", None), pictures, labels, name)
         return self
 
     def fit(self, pictures: Pictures, labels: Sequence[object] | None = None) -> Self:
-        """Forget everything, then learn."""
-        if hasattr(self, "model_"):
-            del self.model_
-        return self.learn(pictures, labels)
+        """Learn with nothing known before."""
+        self.model_ = self._taught(None, pictures, labels, None)
+        return self
 
     def partial_fit(
         self, pictures: Pictures, labels: Sequence[object] | None = None, classes: Sequence[object] | None = None
@@ -134,6 +120,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         check_is_fitted(self, "model_")
+        check_output(Path(path))
         with locked(Path(path)):
             save(self.model_, Path(path))
 
@@ -148,12 +135,27 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             shared=shape.shared,
             alpha=about.alpha,
             kappa=about.kappa,
+            flip=about.flip,
             seed=about.seed,
         )
         made.model_ = model
         return made
 
+    def _taught(
+        self, model: Model | None, pictures: Pictures, labels: Sequence[object] | None, name: str | None
+    ) -> Model:
+        splits, numbered = self._splits(pictures, labels, model)
+        if model is None:
+            settings = SparcSettings(self.width, self.depth, self.shared, self.alpha, self.kappa)
+            model = new_model(splits.train, settings, self.seed, self.flip, numbered)
+        elif numbered is not model.about.numbered:
+            raise InputError("labels are either numbers or text: these are not as those that were learned before")
+        recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
+        return learn(model, splits, name or f"task {len(model.about.tasks) + 1}", recipe)
+
     def _splits(self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None) -> tuple[Splits, bool]:
+        if not 0 < self.validation < 1:
+            raise InputError(f"validation {self.validation:g} must lie between 0 and 1")
         if labels is None:
             if not isinstance(pictures, str | Path):
                 raise InputError("pictures need a label each, unless they are a folder of class folders")
@@ -165,12 +167,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"there are {len(images)} pictures, but labels of shape {given.shape}")
         if not len(given):
             raise InputError("there are no pictures to learn from")
+        if given.dtype.kind not in "iuU":
+            raise InputError(f"labels are whole numbers or text, not {given.dtype}: convert them")
         classes, places = np.unique(given, return_inverse=True)
-        numbered = np.issubdtype(given.dtype, np.integer)
+        numbered = given.dtype.kind in "iu"
         everything = ImageSet(images, torch.from_numpy(places), tuple(str(name) for name in classes))
         held = hold_out(everything.labels, self.validation)
         places_of = (torch.nonzero(mask).flatten() for mask in (~held, held))
-        return Splits(*(everything.take(index) for index in places_of)), bool(numbered)
+        return Splits(*(everything.take(index) for index in places_of)), numbered
 
     def _images(self, pictures: Pictures, model: Model | None) -> Tensor:
         """uint8, N × channels × height × width."""
@@ -184,8 +188,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return images
         if shape and (shape.channels != 3 or len(set(shape.image_size)) > 1):
             raise InputError("the model was taught with arrays of another form than pictures have: give it such arrays")
-        size = shape.image_size[0] if shape else self.image_size or USUAL_SIZE
-        arrays = [_from_file_or_picture(each, size) for each in _listed(pictures)]
+        listed = _listed(pictures)
+        size = shape.image_size[0] if shape else self.image_size or suitable_size([_side(each) for each in listed])
+        arrays = [_from_file_or_picture(each, size) for each in listed]
         if not arrays:
             return torch.empty(0, 3, size, size, dtype=torch.uint8)
         return torch.from_numpy(np.stack(arrays)).movedim(3, 1).contiguous()
@@ -207,6 +212,10 @@ def _listed(pictures: Sequence[Image.Image | str | Path] | str | Path) -> Sequen
         return pictures
     folder = Path(pictures)
     return [folder / name for name in names(folder, is_picture)] if folder.is_dir() else [folder]
+
+
+def _side(picture: Image.Image | str | Path) -> int:
+    return min(picture.size) if isinstance(picture, Image.Image) else short_side(Path(picture))
 
 
 def _from_file_or_picture(picture: Image.Image | str | Path, size: int) -> NDArray[np.uint8]:

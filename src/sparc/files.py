@@ -14,6 +14,7 @@ from sparc.errors import InputError
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part."""
+    path = path.resolve()  # a link stays a link to the file that is replaced
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     part = Path(name)
@@ -43,8 +44,13 @@ def _umask() -> int:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Have a file to oneself: whoever comes second is refused. The lock of a process that died is gone with it."""
-    lock = path.with_name(f".{path.name}.lock")
-    with lock.open("w") as file:
+    lock = path.resolve().with_name(f".{path.resolve().name}.lock")
+    try:
+        # Not through a link, which somebody else may have put there.
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise InputError(f"{path} cannot be locked ({error.strerror}): see what {lock} is") from error
+    with os.fdopen(handle, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Its last owner may have removed the file between our opening and our locking it.
@@ -69,8 +75,12 @@ def check_writable(folder: Path, flag: str) -> None:
         raise InputError(f"{flag} {folder} cannot be written ({error.strerror}): choose another folder") from error
 
 
-def check_folder(path: Path) -> None:
-    """Find out whether a file can be written before the work that it is for."""
+def check_output(path: Path, not_over: Path | None = None) -> None:
+    """Find out whether a file can be written before the work that it is for, and that it is not what is read."""
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent} for {path.name}: make it first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file in it")
+    if not_over is not None and path.exists() and not_over.exists() and path.samefile(not_over):
+        raise InputError(f"{path} is the model itself: name another file")
     check_writable(path.parent, "the folder")

@@ -57,33 +57,42 @@ def suitable_recipe(pictures: int, effort: Effort, epochs: int | None = None) ->
     return replace(SPARC.recipe, epochs=epochs, batch=min(max(pictures // 10, 8), 32), schedule="cosine")
 
 
-def new_model(pictures: ImageSet, settings: SparcSettings, seed: int) -> Model:
+def new_model(
+    pictures: ImageSet, settings: SparcSettings, seed: int, flip: bool = True, numbered: bool = False
+) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
     depth = suitable_depth(pictures.size) if settings.depth is None else settings.depth
     shape = Shape(pictures.channels, pictures.size, settings.width, depth, settings.shared)
     augment = Augment.fitted(pictures)
     made_with = f"sparc {__version__}"
-    about = About(shape, augment.mean, augment.std, settings.alpha, settings.kappa, made_with=made_with, seed=seed)
+    about = About(
+        shape,
+        augment.mean,
+        augment.std,
+        settings.alpha,
+        settings.kappa,
+        made_with=made_with,
+        seed=seed,
+        flip=flip,
+        numbered=numbered,
+    )
     return Model(shape.new_net(seeded(seed, "method")), about)
 
 
-def learn(
-    model: Model, pictures: Splits, name: str, recipe: Recipe, flip: bool = True, observer: Observer | None = None
-) -> Model:
+def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: Observer | None = None) -> Model:
     """A new model that knows these classes as well; the old one stays as it is, whatever happens.
 
     `pictures.test` is held out: it says when to stop, and how good the model is.
     """
     about = model.about
-    if any(task.name == name for task in about.tasks):
-        raise InputError(f"the model has a task “{name}” already: give this one another --name")
     names = pictures.train.class_names
-    if len(names) == 1 and len(set(about.shape.image_size)) > 1:
-        raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
+    _check(about, pictures.train, name)
     # One class alone has nothing to be told from, so it is told from its own pictures turned round.
     shown = _with_turned(pictures) if len(names) == 1 else pictures
     method = _method(model, seed_of=name)
-    augment = Augment(about.mean, about.std, padding=min(about.shape.image_size) // 8, flip=flip and len(names) > 1)
+    augment = Augment(
+        about.mean, about.std, padding=min(about.shape.image_size) // 8, flip=about.flip and len(names) > 1
+    )
     patience = Patience(method, augment, recipe.epochs)
     start = time.perf_counter()
     trainer = Trainer(method, recipe, augment, method.generator.initial_seed(), observer, patience)
@@ -99,11 +108,12 @@ def learn(
         learned=datetime.now(UTC).isoformat(timespec="seconds"),
         epochs=patience.epochs,
         seconds=round(time.perf_counter() - start, 1),
-        share_in_semantic=_first_share(about),
+        share_in_semantic=_share_of_newest(model),
+        taught_semantic=not about.tasks,
     )
-    kept = [replace(task, share_in_semantic=task.share_in_semantic * about.alpha) for task in about.tasks]
-    about = replace(about, tasks=(*kept, record), forgotten_share=about.forgotten_share * about.alpha)
-    return _validated(Model(method.net.eval(), about), pictures.test)
+    left = 1 - record.share_in_semantic
+    kept = [replace(task, share_in_semantic=task.share_in_semantic * left) for task in about.tasks]
+    return _validated(Model(method.net.eval(), replace(about, tasks=(*kept, record))), pictures.test)
 
 
 @torch.inference_mode()
@@ -143,10 +153,9 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
     about = replace(model.about, tasks=tuple(kept))
     if not kept:
         # Nobody needs the semantic memory any more, so nothing has to remain in it either.
-        return Model(about.shape.new_net(seeded(about.seed, "method")), replace(about, forgotten_share=0.0))
+        return Model(about.shape.new_net(seeded(about.seed, "begun anew")), about)
     net.working = torch.nn.ModuleList(memories)
-    before, after = (sum(task.share_in_semantic for task in each) for each in (model.about.tasks, kept))
-    return Model(net, replace(about, forgotten_share=about.forgotten_share + before - after))
+    return Model(net, about)
 
 
 class Patience:
@@ -202,11 +211,35 @@ def _with_turned(pictures: Splits) -> Splits:
     return Splits(turned(pictures.train), turned(pictures.test))
 
 
-def _first_share(about: About) -> float:
-    """How much of the semantic memory a task is when it has just been learned: the first one is all of it."""
-    if not about.shape.shared:
-        return 0.0
-    return 1 - about.alpha if about.tasks else 1.0
+def _check(about: About, pictures: ImageSet, name: str) -> None:
+    """Say what cannot be learned before time is spent on learning it."""
+    shape = about.shape
+    if (pictures.channels, *pictures.size) != (shape.channels, *shape.image_size):
+        wanted, found = (
+            " × ".join(map(str, each)) for each in ((shape.channels, *shape.image_size), pictures.images[0].shape)
+        )
+        raise InputError(f"the model takes pictures of {wanted} (channels, height, width), not of {found}")
+    if any(task.name == name for task in about.tasks):
+        raise InputError(f"the model has a task “{name}” already: give this one another --name")
+    for text in (name, *pictures.class_names):
+        if not text.strip() or not text.isprintable():
+            raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
+    if about.numbered and not all(name.removeprefix("-").isdecimal() for name in pictures.class_names):
+        raise InputError("the model's classes are numbers, and these are not: make another model for them")
+    if len(pictures.class_names) == 1 and shape.image_size[0] != shape.image_size[1]:
+        raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
+
+
+def _share_of_newest(model: Model) -> float:
+    """How much of the semantic memory comes from a task that has just been learned: of the first one, all of it.
+
+    Consolidation reaches as many of its filters as a working memory has of its own to pair them with.
+    """
+    if not model.about.tasks:
+        return 1.0 if model.about.shape.shared else 0.0
+    semantic = sum(unit.channels * unit.shared for unit in model.net.units)
+    paired = sum(unit.channels * min(unit.own, unit.shared) for unit in model.net.units)
+    return (1 - model.about.alpha) * paired / semantic if semantic else 0.0
 
 
 def _validated(model: Model, held_out: ImageSet) -> Model:
@@ -218,7 +251,7 @@ def _validated(model: Model, held_out: ImageSet) -> Model:
     places = torch.tensor([model.about.classes.index(name) for name in last.classes])
     last = replace(
         last,
-        accuracy_in_task=percent_right(mine, held_out.labels),
+        accuracy_in_task=percent_right(mine, held_out.labels) if len(last.classes) > 1 else None,
         accuracy_in_all=percent_right(every, places[held_out.labels]),
     )
     return Model(model.net, replace(model.about, tasks=(*others, last)))

@@ -7,7 +7,7 @@ written sees the old file or the new one, never a part.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -47,10 +47,11 @@ class Shape:
     def new_net(self, generator: Generator | None = None) -> SparcNet:
         return SparcNet(self.channels, self.image_size, self.width, self.depth, self.shared, generator)
 
-    def fewest_bytes(self, tasks: int) -> int:
-        """How large the weights are at the least, worked out before anything is allocated."""
+    def fewest_bytes(self, sizes: Sequence[int]) -> int:
+        """How large the weights of tasks with so many classes are at the least, before anything is allocated."""
         units = layout(self.channels, layer_filters(self.width, self.depth), self.shared)
-        return 4 * sum(unit.channels * (unit.shared + tasks * (9 + unit.own)) for unit in units)
+        filters = sum(unit.channels * (unit.shared + len(sizes) * (9 + unit.own)) for unit in units)
+        return 4 * (filters + sum(sizes) * (units[-1].own + units[-1].shared))
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,15 @@ class LearnedTask:
     epochs: int
     seconds: float
     share_in_semantic: float
-    """Of this task's own point-wise filters, the share that consolidation mixed into the semantic memory."""
+    """How much of the semantic memory comes from this task."""
+    taught_semantic: bool = False
+    """The semantic memory was trained along with this task, instead of its filters being mixed in afterwards."""
 
     def __post_init__(self) -> None:
         if not self.classes or len(self.classes) != len(self.pictures):
             raise ValueError("a task should have classes, and a number of pictures for each")
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError("a task should have every class once")
 
 
 @dataclass(frozen=True)
@@ -92,15 +97,17 @@ class About:
     tasks: tuple[LearnedTask, ...] = ()
     made_with: str = ""
     seed: int = 0
-    forgotten_share: float = 0.0
-    """Of the semantic memory, what tasks put into it that have been forgotten since."""
+    flip: bool = True
+    """Mirror images are learned as well."""
     numbered: bool = False
     """The classes' names are whole numbers, and are given back as such."""
 
     def __post_init__(self) -> None:
         if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
             raise ValueError("there should be a mean and a positive deviation for every channel")
-        if self.numbered and not all(re.fullmatch("-?[0-9]{1,18}", name) for name in self.classes):
+        if len({task.name for task in self.tasks}) < len(self.tasks):
+            raise ValueError("its tasks should have names of their own")
+        if self.numbered and not all(re.fullmatch("-?[0-9]{1,19}", name) for name in self.classes):
             raise ValueError("its classes should be numbers")
 
     @property
@@ -131,11 +138,13 @@ def save(model: Model, path: Path) -> None:
 
 def load(path: Path) -> Model:
     """Read a model, or say in one sentence why this is none."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a model file")
     try:
         size = path.stat().st_size
         with safe_open(path, framework="pt") as file:
             checksum, about = _description(path, file.metadata() or {})
-            if about.shape.fewest_bytes(len(about.tasks)) > size:
+            if about.shape.fewest_bytes([len(task.classes) for task in about.tasks]) > size:
                 raise ValueError("it is too small for the net that it describes")
             net = about.shape.new_net()
             for task in about.tasks:
@@ -148,6 +157,8 @@ def load(path: Path) -> Model:
                 if part.get_shape() != list(tensor.shape) or part.get_dtype() != _DTYPES[tensor.dtype]:
                     raise ValueError(f"tensor {name} is not as the net that it describes has it")
             tensors = {name: file.get_tensor(name) for name in expected}
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):
+            raise ValueError("some of its weights are no numbers")
         if digest(tensors, about) != checksum:
             raise ValueError("its content does not match its checksum")
     except FileNotFoundError as error:

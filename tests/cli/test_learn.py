@@ -88,6 +88,16 @@ def test_the_first_folder_sets_the_size_and_later_ones_follow(
     assert main(["learn", second, "--model", model, *QUICK]) == 0
 
 
+def test_mirror_images_are_settled_when_a_model_is_made(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "m.sparc")
+    with_flip = [flag for flag in QUICK if flag != "--no-flip"]
+    assert main(["learn", str(folders("one", "a", "b")), "--model", model, *with_flip]) == 0
+    assert main(["learn", str(folders("two", "c", "d")), "--model", model, *QUICK]) == 2
+    assert "learns mirror images" in capsys.readouterr().err
+
+
 def test_one_class_in_a_folder_is_learned_and_said(
     folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +115,10 @@ def test_one_class_in_a_folder_is_learned_and_said(
         (["--shared", "1"], "--shared 1 is not a share"),
         (["--image-size", "4"], "4"),
         (["--threads", "0"], "--threads 0"),
+        (["--seed", "-1"], "--seed -1 must not be negative"),
+        (["--name", "  "], "is no name"),
+        (["--name", "a\nb"], "is no name"),
+        (["--epochs", "nan"], "--epochs takes a whole number, not 'nan'"),
     ],
 )
 def test_flags_that_make_no_sense(
@@ -180,7 +194,7 @@ def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixtur
     assert main(["forget", str(taught), "--task", "birds"]) == 0
     out = capsys.readouterr().out
     assert "its working memory and head" in out
-    assert "1.00% remain in the semantic memory" in out
+    assert "1.00% of the semantic memory, which the other tasks use, stays as it was mixed in" in out
     assert load(taught).about.classes == ("dog",)
     assert main(["forget", str(taught), "dog"]) == 0
     out = capsys.readouterr().out
@@ -216,7 +230,18 @@ def test_export_is_checked_and_told(taught: Path, capsys: pytest.CaptureFixture[
         assert "milliseconds a picture" in said
         assert "pictures compared" in said
     assert out.stat().st_size > 1000
-    assert main(["export", str(taught), str(taught.parent / "none" / "x.onnx")]) == 2
+    before = taught.read_bytes()
+    link = taught.with_name("link.onnx")
+    link.symlink_to(taught)
+    for place, sentence in (
+        (taught.parent / "none" / "x.onnx", "there is no folder"),
+        (taught, "ends in .onnx"),
+        (link, "is the model itself"),
+    ):
+        assert main(["export", str(taught), str(place)]) == 2
+        assert sentence in capsys.readouterr().err
+    assert main(["export", str(taught), str(out), "--pictures", str(taught)]) == 2
+    assert taught.read_bytes() == before
 
 
 def test_pictures_as_they_lie_on_peoples_disks(

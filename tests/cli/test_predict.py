@@ -242,3 +242,12 @@ def test_a_model_that_is_missing_or_cut_off_is_refused(tmp_path: Path, model: Ma
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match="was cut off"):
         main([str(path), seen])
+
+
+def test_what_is_no_file_is_a_line_of_its_own(
+    tmp_path: Path, model: MakeModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    path = model(("pets", ["cat", "dog"]))
+    assert main([str(path), str(tmp_path / "pipe.png"), "/dev/zero", "--json"]) == 1
+    assert all("neither a file nor a folder" in row["error"] for row in json.loads(capsys.readouterr().out))

@@ -186,3 +186,16 @@ def test_owners_are_the_papers(stream: Stream) -> None:
     owners = method.parameters_by_owner()
     assert list(owners) == ["working memories", "semantic memory", "heads"]
     assert sum(owners.values()) == method.costs().parameters
+
+
+def test_answers_follow_the_weights_whenever_they_change(stream: Stream, augment: Augment) -> None:
+    method, other = learner(seed=0), learner(seed=1)
+    for each in (method, other):
+        trainer(each, augment).learn(stream[0])
+        each.eval()
+    images = augment.normalize(stream[0].test.images)
+    before = method.logits(images)
+    torch.testing.assert_close(before, method.net(images), atol=1e-5, rtol=1e-5)
+    method.load_state_dict(other.state_dict())
+    torch.testing.assert_close(method.logits(images), other.net(images), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(method.logits(images), before)

@@ -2,19 +2,19 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
 from sparc.cli.parse import parse
-from sparc.errors import InputError
-from sparc.files import write_atomic
+from sparc.files import check_output, write_atomic
 from sparc.model_file import load
 from sparc.report.model_card import card
 
 
 @dataclass(frozen=True)
 class Card:
-    model: tyro.conf.Positional[Path]
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The model file."""
     out: Path | None = None
     """Where the card, a Markdown file, is written; without it, to standard output."""
@@ -26,10 +26,7 @@ def main(arguments: list[str]) -> int:
     if given.out is None:
         print(text, end="")
         return 0
-    if given.out.exists() and given.out.samefile(given.model):
-        raise InputError(f"--out {given.out} is the model itself: name another file")
-    if given.out.is_dir():
-        raise InputError(f"--out {given.out} is a folder: name a file in it, such as {given.out / 'README.md'}")
+    check_output(given.out, not_over=given.model)
     write_atomic(given.out, text.encode())
     print(f"card: {given.out}")
     return 0

@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -15,7 +16,7 @@ MOST = 10_000
 
 @dataclass(frozen=True)
 class Demo:
-    folder: tyro.conf.Positional[Path]
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Where the pictures go: a folder that is not there yet, or is empty."""
     pictures: int = 60
     """How many of each class."""

@@ -1,7 +1,6 @@
 """`sparc export`: write a model as one self-contained ONNX file, checked against the original."""
 
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from sparc.data.archive import names, read
 from sparc.data.pictures import decode, is_picture
 from sparc.errors import InputError
 from sparc.export import export_onnx
-from sparc.files import check_folder
+from sparc.files import check_output
 from sparc.model_file import Shape, load
 from sparc.report import plain_table
 
@@ -36,7 +35,9 @@ class Export:
 
 def main(arguments: list[str]) -> int:
     given: Export = parse(Export, "export", __doc__, arguments)
-    check_folder(given.out)
+    if given.out.suffix != ".onnx":
+        raise InputError(f"{given.out} would hold an ONNX model: give it a name that ends in .onnx")
+    check_output(given.out, not_over=given.model)
     model = load(given.model)
     if not model.about.tasks:
         raise InputError(f"{given.model} knows no class yet: teach it with sparc learn")
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> int:
     done = export_onnx(model.net, model.about, given.out, pictures)
     table = plain_table("", "", "")
     table.add_row("file size", f"{done.bytes:,} bytes")
-    table.add_row("pictures compared, all given the same class", str(done.pictures))
+    table.add_row("pictures compared, given the same class (but for ties)", str(done.pictures))
     table.add_row("largest difference between scores", f"{done.largest_difference:.1e}")
     table.add_row("milliseconds a picture, one at a time", f"{done.milliseconds_alone:.2f}")
     table.add_row("milliseconds a picture, 32 at a time", f"{done.milliseconds_in_batch:.2f}")
@@ -56,10 +57,10 @@ def main(arguments: list[str]) -> int:
 
 
 def from_folder(folder: Path, shape: Shape) -> Tensor:
-    chosen = list(islice(names(folder, is_picture), COMPARED))
-    if not chosen:
-        raise InputError(f"{folder} holds no pictures: name a folder that does")
-    contents = read(folder, chosen)
+    found = names(folder, is_picture) if folder.is_dir() else []
+    if not found:
+        raise InputError(f"{folder} is no folder that holds pictures: name one that is")
+    contents = read(folder, found[:: max(1, len(found) // COMPARED)][:COMPARED])
     return _tensor([Image.fromarray(decode(data, name, min(shape.image_size))) for name, data in contents], shape)
 
 

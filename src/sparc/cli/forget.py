@@ -10,9 +10,10 @@ from rich.markup import escape
 
 from sparc.cli.parse import parse
 from sparc.errors import InputError
-from sparc.files import check_folder, locked
+from sparc.files import check_output, locked
 from sparc.learner import forget
 from sparc.model_file import Model, load, save
+from sparc.text import one_line
 
 
 @dataclass(frozen=True)
@@ -28,15 +29,15 @@ class Forget:
 def main(arguments: list[str]) -> int:
     given: Forget = parse(Forget, "forget", __doc__, arguments)
     if bool(given.classes) == (given.task is not None):
-        raise InputError("say what to forget: names of classes, or --task NAME")
-    check_folder(given.model)
+        raise InputError("say what to forget: either names of classes, or --task NAME, and not both")
+    check_output(given.model)
     with locked(given.model):
         before = load(given.model)
         after = forget(before, given.classes, [] if given.task is None else [given.task])
         save(after, given.model)
     console = Console()
     for line in what_remains(before, after):
-        console.print(escape(line), highlight=False, soft_wrap=True)
+        console.print(escape(one_line(line)), highlight=False, soft_wrap=True)
     return 0
 
 
@@ -71,5 +72,5 @@ def _in_semantic(model: Model, index: int) -> str:
     share = model.about.tasks[index].share_in_semantic
     if not share:
         return "nothing else remains of it"
-    whose = "the filters that were trained with it" if index == 0 else "its point-wise filters"
-    return f"of {whose}, {share:.2%} remain in the semantic memory, mixed with those of the other tasks"
+    how = "trained with it" if model.about.tasks[index].taught_semantic else "mixed in from its point-wise filters"
+    return f"{share:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"

@@ -3,18 +3,20 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.model_file import load
-from sparc.report.model_card import facts, one_line, tables
+from sparc.report.model_card import facts, tables
+from sparc.text import one_line
 
 
 @dataclass(frozen=True)
 class Inspect:
-    model: tyro.conf.Positional[Path]
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The model file."""
     check: bool = False
     """Say that file and weights are whole; a damaged file is refused in any case."""

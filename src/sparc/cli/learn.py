@@ -14,11 +14,12 @@ from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
 from sparc.data.sources import Folder
 from sparc.errors import InputError
-from sparc.files import check_folder, locked
+from sparc.files import check_output, locked
 from sparc.learner import Effort, learn, new_model, suitable_recipe
 from sparc.methods.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 from sparc.report import percent, plain_table
+from sparc.text import one_line
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class Learn:
     """Passes over the pictures, instead of a number that suits how many there are."""
     validation: float = 0.1
     """Share of the pictures held out, to know when to stop and how good the model is."""
-    flip: bool = True
-    """Also learn mirror images; say --no-flip for letters and the like."""
     image_size: int | None = None
     """Side in pixels that all pictures are brought to; chosen from the first folder unless given then."""
     width: float | None = None
     """Of a new model: filters of the first layer, as a multiple of 64. (0.5 if not given)"""
     shared: float | None = None
     """Of a new model: share of the point-wise filters that all tasks have in common. (0.5 if not given)"""
+    no_flip: bool = False
+    """Of a new model: do not learn mirror images as well; for letters and the like."""
     seed: int | None = None
     """Of a new model: same seed and pictures, same model. (0 if not given)"""
     threads: int = 1
@@ -57,6 +58,8 @@ class Learn:
             raise InputError("--quick and --thorough say opposite things: give one of them")
         if self.epochs is not None and self.epochs < 1:
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
+        if self.seed is not None and self.seed < 0:
+            raise InputError(f"--seed {self.seed} must not be negative")
         if not 0 < self.validation < 1:
             raise InputError(f"--validation {self.validation:g} must lie between 0 and 1")
 
@@ -68,13 +71,13 @@ class Learn:
 def main(arguments: list[str]) -> int:
     given: Learn = parse(Learn, "learn", __doc__, arguments)
     use_threads(given.threads)
-    check_folder(given.model)
+    check_output(given.model)
     with locked(given.model):
         before = load(given.model) if given.model.exists() else None
         model = _learned(given, before)
         save(model, given.model)
     if given.json:
-        print(json.dumps({"model": str(given.model), **asdict(model.about.tasks[-1])}, ensure_ascii=False))
+        print(json.dumps({"model": str(given.model), **asdict(model.about.tasks[-1])}))
     else:
         _print(given.model, before, model)
     return 0
@@ -87,10 +90,10 @@ def _learned(given: Learn, before: Model | None) -> Model:
         size = before.about.shape.image_size[0]
     with Display(given.model.name) as display:
         pictures = Folder(given.folder, size, given.validation).load(progress=display.loading)
-        model = before or new_model(pictures.train, _settings(given), given.seed or 0)
+        model = before or new_model(pictures.train, _settings(given), given.seed or 0, not given.no_flip)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
-        name = given.name or given.folder.resolve().name
-        return learn(model, pictures, name, recipe, given.flip, display.observe(1))
+        name = given.folder.resolve().name if given.name is None else given.name
+        return learn(model, pictures, name, recipe, display.observe(1))
 
 
 def _check_same(given: Learn, model: Model) -> None:
@@ -102,25 +105,29 @@ def _check_same(given: Learn, model: Model) -> None:
         "--shared": (given.shared, shape.shared),
         "--seed": (given.seed, model.about.seed),
     }
+    if given.no_flip and model.about.flip:
+        raise InputError(f"{given.model} learns mirror images: leave out --no-flip, or make another model")
+    if shape.channels != 3 or shape.image_size[0] != shape.image_size[1]:
+        raise InputError(f"{given.model} was taught with arrays of another form than pictures have: make another model")
     for flag, (asked, there) in settled.items():
         if asked is not None and asked != there:
-            raise InputError(f"{flag} of {given.model} is {there:g} for good: leave it out, or make another model")
+            raise InputError(f"{flag} of {given.model} is {there} for good: leave it out, or make another model")
 
 
 def _print(path: Path, before: Model | None, model: Model) -> None:
     console = Console()
     task = model.about.tasks[-1]
     title = f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs"
-    console.print(title, style="bold", markup=False, highlight=False)
+    console.print(one_line(title), style="bold", markup=False, highlight=False)
     table = plain_table("", "class", "pictures learned from")
     for name, count in zip(task.classes, task.pictures, strict=True):
-        table.add_row(escape(name), str(count))
+        table.add_row(escape(one_line(name)), str(count))
     console.print(table)
     known = set(before.about.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
         console.print(
-            f"{escape(', '.join(again))}: known before, so there is a new output under the same name, and the best of "
-            "its outputs counts"
+            f"{escape(one_line(', '.join(again)))}: known before, so there is a new output under the same name, "
+            "and the best of its outputs counts"
         )
     if len(task.classes) == 1:
         console.print("one class alone has nothing to be told from, so it was told from its own pictures turned round")

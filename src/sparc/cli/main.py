@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from sparc.discovery import unknown
 from sparc.errors import InputError
+from sparc.text import one_line
 
 VERBS = {
     "learn": "teach a model the classes in a folder of pictures",
@@ -98,5 +99,5 @@ def _stopping_at_once() -> Iterator[None]:
 
 
 def _complain(sentence: str, code: int = 2) -> int:
-    print(f"sparc: {sentence}", file=sys.stderr, flush=True)
+    print(f"sparc: {one_line(sentence)}", file=sys.stderr, flush=True)
     return code

@@ -12,6 +12,8 @@ from sparc.errors import InputError
 
 _OPTIONAL = "{None}|"
 _WORDS = {
+    r"Error parsing (\S+): no type matching \S*INT could be .* from \[(.*?)\].*": r"\1 takes a whole number, not \2",
+    r"Error parsing (\S+): no type matching \S*FLOAT could be .* from \[(.*?)\].*": r"\1 takes a number, not \2",
     r"Missing value for argument '(.*)'.*": r"\1 needs a value",
     r"Unrecognized options: ([^,]+).*": r"\1 is not known here",
     r"Error parsing (\S+): invalid literal for int.. with base 10: (.*)": r"\1 takes a whole number, not \2",

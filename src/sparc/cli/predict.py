@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -27,8 +27,8 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.learner import outputs, scores
 from sparc.model_file import About, Model, load
-from sparc.report.model_card import one_line
 from sparc.report.tables import plain_table
+from sparc.text import one_line
 
 CHUNK = 64
 """Pictures in memory at a time."""
@@ -38,9 +38,9 @@ Picture = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Predict:
-    model: tyro.conf.Positional[Path]
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The model file."""
-    paths: tyro.conf.Positional[tuple[Path, ...]]
+    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH …")]
     """Pictures, and folders that hold some at any depth."""
     top: int = 1
     """How many classes to name for each picture, likeliest first."""
@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
             found.append(prediction)
             display.loading("pictures", len(found), len(pictures))
     if given.json:
-        print(json.dumps([prediction.as_json() for prediction in found]))
+        print(json.dumps([prediction.as_json() for prediction in found], allow_nan=False))
     elif given.csv:
         _print_csv(found)
     else:
@@ -139,6 +139,8 @@ def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None
 def _read(path: Path, size: int, channels: int) -> Picture | str:
     """The picture, or why there is none."""
     try:
+        if path.exists() and not path.is_file():
+            return "it is neither a file nor a folder: name a picture"
         if path.stat().st_size > LARGEST:
             return f"it is larger than {LARGEST // 2**20} MiB: make it smaller"
         picture = decode(path.read_bytes(), "it", size)

@@ -25,7 +25,7 @@ class Recipe:
     """How the learning rate goes over a task's epochs."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
+        if not self.epochs >= 1:
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if self.batch < 2:
             raise InputError(f"--batch {self.batch} is too small for batch norm: give at least 2")

@@ -5,7 +5,7 @@ No picture of an old task is kept and no copy of the model is made.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -82,6 +82,7 @@ class SPARC(Method):
         self.maxima = self.maxima[:0]
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        self.folded = None
         outcome = super().load_state_dict(state_dict, strict, assign)
         self._decide_what_learns()
         return outcome
@@ -100,6 +101,11 @@ class SPARC(Method):
     def train(self, mode: bool = True) -> Self:
         self.folded = None  # whatever comes now may change the weights
         return super().train(mode)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self.folded = None  # or move them to another device
+        moved: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return moved
 
     def costs(self) -> Costs:
         return Costs(parameters=self.net.parameter_counts().total)

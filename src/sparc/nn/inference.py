@@ -109,7 +109,7 @@ class InferenceNet:
         _, channels, height, width = x_BCHW.shape
         picture = x_BCHW.element_size() * max(channels, self.convs[0].bias.shape[1]) * height * width
         pieces = x_BCHW.split(max(1, MAP_BYTES // picture))
-        return torch.cat([self._piece(piece, max(1, MAP_BYTES // (len(piece) * picture))) for piece in pieces])
+        return torch.cat([self._piece(piece, max(1, MAP_BYTES // (max(1, len(piece)) * picture))) for piece in pieces])
 
     __call__ = forward
 

@@ -20,9 +20,7 @@ def layer_filters(width: float, depth: int) -> list[int]:
     if not width * 64 >= 1:
         raise InputError(f"--width {width:g} gives no filters: it must be at least 1/64")
     if 64 * width * 2 ** (depth - 1) > MAX_FILTERS:
-        raise InputError(
-            f"--width {width:g} at depth {depth} gives layers of more than {MAX_FILTERS:,} filters: lower it"
-        )
+        raise InputError(f"--width {width:g} gives layers of more than {MAX_FILTERS:,} filters: lower it")
     return [int(64 * width) * 2**layer for layer in range(depth)]
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from sparc.model_file import VERSION, About, LearnedTask, Model
 from sparc.report.tables import plain_table
 from sparc.report.words import percent
+from sparc.text import one_line
 
 FEW = 5
 """Names that a table lists before it says how many more there are."""
@@ -105,15 +106,6 @@ def shortened(names: Sequence[str], most: int = FEW) -> str:
     if len(names) <= most:
         return ", ".join(map(one_line, names))
     return f"{', '.join(map(one_line, names[:most]))} … and {len(names) - most:,} more"
-
-
-def one_line(text: str) -> str:
-    r"""The text, with what would move the cursor or break the line written out.
-
-    >>> print(one_line("cat\ndog\x1b[0m naïve"))
-    cat\ndog\x1b[0m naïve
-    """
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def markdown(text: str) -> str:

@@ -134,8 +134,15 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
 
 
 def _usual_size(path: Path, classes: Classes) -> int:
-    """The median short side, down to a multiple of 32 and within 32 to 96, where small nets learn in minutes."""
     pictures = [picture for members in classes.values() for picture in members]
     measured = pictures[:: math.ceil(len(pictures) / _MEASURED)]
-    median = int(statistics.median(short_side(path / picture) for picture in measured))
-    return min(max(median // 32 * 32, 32), 96)
+    return suitable_size([short_side(path / picture) for picture in measured])
+
+
+def suitable_size(short_sides: Sequence[int]) -> int:
+    """The median, down to a multiple of 32 and within 32 to 96, where small nets learn in minutes.
+
+    >>> [suitable_size(sides) for sides in ([20], [48], [70, 500, 90], [4000], [])]
+    [32, 32, 64, 96, 32]
+    """
+    return min(max(int(statistics.median(short_sides or [0])) // 32 * 32, 32), 96)
