@@ -164,7 +164,7 @@ def test_a_fit_that_is_refused_leaves_what_was_known(taught: ContinualClassifier
 def test_a_folder_on_a_model_of_grey_arrays_is_refused(
     taught: ContinualClassifier, picture_folder: Callable[..., Path]
 ) -> None:
-    with pytest.raises(InputError, match="labels are either numbers or text|the model takes pictures of"):
+    with pytest.raises(InputError, match=r"labels are either numbers or text|the model takes pictures of"):
         taught.learn(picture_folder())
 
 

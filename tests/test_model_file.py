@@ -79,7 +79,7 @@ def test_a_model_without_tasks_is_a_model(tmp_path: Path) -> None:
 def test_what_is_there_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"there is no model .*none\.sparc: make one with sparc learn"):
         load(tmp_path / "none.sparc")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder: name a model file"):
         load(tmp_path)
 
 
@@ -261,7 +261,8 @@ def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Monk
 def test_a_kill_while_saving_leaves_the_old_file(path: Path) -> None:
     before = path.read_bytes()
     code = (
-        "import os; from pathlib import Path; from sparc.learner import forget; from sparc.model_file import load, save\n"
+        "import os; from pathlib import Path\n"
+        "from sparc.learner import forget; from sparc.model_file import load, save\n"
         "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
         f"path = Path({str(path)!r}); save(forget(load(path), ['cat']), path)"
     )

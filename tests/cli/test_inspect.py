@@ -106,5 +106,5 @@ def test_a_file_that_is_missing_cut_off_or_no_model_is_refused(pets: Path) -> No
     pets.write_bytes(pets.read_bytes()[:500])
     with pytest.raises(InputError, match="is not a model, or was cut off"):
         main([str(pets)])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder"):
         main([str(pets.parent)])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -248,6 +249,6 @@ def test_what_is_no_file_is_a_line_of_its_own(
     tmp_path: Path, model: MakeModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(tmp_path / "pipe.png")
-    path = model(("pets", ["cat", "dog"]))
+    path = model(PETS)
     assert main([str(path), str(tmp_path / "pipe.png"), "/dev/zero", "--json"]) == 1
     assert all("neither a file nor a folder" in row["error"] for row in json.loads(capsys.readouterr().out))

@@ -87,11 +87,11 @@ def test_the_card_tells_classes_dates_accuracies_and_sizes(path: Path, capsys: p
 def test_the_card_is_written_to_a_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(path)]) == 0
     text = capsys.readouterr().out
-    out = path.parent / "cards" / "README.md"
+    out = path.parent / "README.md"
     for _ in range(2):
         assert main([str(path), "--out", str(out)]) == 0
         assert out.read_text() == text
-    assert [each.name for each in out.parent.iterdir()] == ["README.md"]
+    assert sorted(each.name for each in out.parent.iterdir()) == ["README.md", "pets.sparc"]
 
 
 def test_names_with_special_characters_break_nothing(path: Path) -> None:

@@ -106,10 +106,12 @@ class InferenceNet:
 
     @torch.no_grad()
     def forward(self, x_BCHW: Tensor) -> Tensor:  # noqa: N803
-        _, channels, height, width = x_BCHW.shape
+        batch, channels, height, width = x_BCHW.shape
+        if not batch:
+            return x_BCHW.new_empty(0, sum(len(bias) for _, bias in self.heads))
         picture = x_BCHW.element_size() * max(channels, self.convs[0].bias.shape[1]) * height * width
         pieces = x_BCHW.split(max(1, MAP_BYTES // picture))
-        return torch.cat([self._piece(piece, max(1, MAP_BYTES // (max(1, len(piece)) * picture))) for piece in pieces])
+        return torch.cat([self._piece(piece, max(1, MAP_BYTES // (len(piece) * picture))) for piece in pieces])
 
     __call__ = forward
 
