@@ -39,7 +39,7 @@ class Learn:
     validation: float = 0.1
     """Share of the pictures held out, to know when to stop and how good the model is."""
     image_size: int | None = None
-    """Side in pixels that all pictures are brought to; chosen from the first folder unless given then."""
+    """Of a new model: side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first."""
     width: float | None = None
     """Of a new model: filters of the first layer, as a multiple of 64. (0.5 if not given)"""
     shared: float | None = None
