@@ -22,6 +22,7 @@ from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
+from sparc.learner import best_of_outputs
 from sparc.model_file import About
 from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
 from sparc.nn.sparc import SparcNet
@@ -207,9 +208,7 @@ def _expected(net: SparcNet, about: About, images: Tensor) -> Tensor:
     training = net.training
     logits: Tensor = net.eval()(Augment(about.mean, about.std).normalize(images))
     net.train(training)
-    owners = torch.tensor(about.owners()).expand_as(logits)
-    nothing = logits.new_full((len(images), len(about.classes)), -torch.inf)
-    return nothing.scatter_reduce(1, owners, logits, "amax")
+    return best_of_outputs(about, logits)
 
 
 def _milliseconds(run: Callable[[np.ndarray], np.ndarray], images: np.ndarray) -> float:

@@ -125,10 +125,13 @@ def outputs(model: Model, images: Tensor) -> Tensor:
 
 def scores(model: Model, images: Tensor) -> Tensor:
     """What the model gives each class: of a class that was learned twice, the best of its outputs."""
-    said = outputs(model, images)
-    owner = torch.tensor(model.about.owners())
-    best = torch.full((len(said), len(model.about.classes)), -torch.inf)
-    return best.scatter_reduce(1, owner.expand(len(said), -1), said, "amax")
+    return best_of_outputs(model.about, outputs(model, images))
+
+
+def best_of_outputs(about: About, said: Tensor) -> Tensor:
+    """From a column an output to a column a class."""
+    nothing = said.new_full((len(said), len(about.classes)), -torch.inf)
+    return nothing.scatter_reduce(1, torch.tensor(about.owners()).expand_as(said), said, "amax")
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
