@@ -51,7 +51,7 @@ def test_three_folders_in_three_processes(folders: Callable[..., Path], tmp_path
     for name, classes in taught:
         done = sparc("learn", folders(name, *classes), "--model", model, *QUICK)
         assert done.returncode == 0, done.stderr
-        for title in ("right among this task's classes", "right among all classes", "parameters added", "file size"):
+        for title in ("right among this task's classes", "right among all classes", "parameters added", "bytes added"):
             assert title in done.stdout
         assert all(title in done.stdout for title in classes)
     known = load(model).about

@@ -74,12 +74,13 @@ def main(arguments: list[str]) -> int:
     check_output(given.model)
     with locked(given.model):
         before = load(given.model) if given.model.exists() else None
+        bytes_before = given.model.stat().st_size if before else 0
         model = _learned(given, before)
         save(model, given.model)
     if given.json:
         print(json.dumps({"model": str(given.model), **asdict(model.about.tasks[-1])}))
     else:
-        _print(given.model, before, model)
+        _print(model, before, given.model.stat().st_size, bytes_before)
     return 0
 
 
@@ -114,7 +115,7 @@ def _check_same(given: Learn, model: Model) -> None:
             raise InputError(f"{flag} of {given.model} is {there} for good: leave it out, or make another model")
 
 
-def _print(path: Path, before: Model | None, model: Model) -> None:
+def _print(model: Model, before: Model | None, size: int, size_before: int) -> None:
     console = Console()
     task = model.about.tasks[-1]
     title = f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs"
@@ -132,14 +133,14 @@ def _print(path: Path, before: Model | None, model: Model) -> None:
     if len(task.classes) == 1:
         console.print("one class alone has nothing to be told from, so it was told from its own pictures turned round")
     added = model.net.parameter_counts()
-    size = path.stat().st_size
     facts = plain_table("", "", "")
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
     facts.add_row("pictures held out for that", str(task.held_out))
     facts.add_row("classes that the model knows now", str(len(model.about.classes)))
     facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
-    facts.add_row("file size", f"{size:,} bytes")
+    facts.add_row("bytes added", f"{size - size_before:,}")
+    facts.add_row("file size in bytes", f"{size:,}")
     console.print(facts)
 
 

@@ -10,7 +10,6 @@ import tyro
 
 from sparc.errors import InputError
 
-_OPTIONAL = "{None}|"
 _WORDS = {
     r"Error parsing (\S+): no type matching \S*INT could be .* from \[(.*?)\].*": r"\1 takes a whole number, not \2",
     r"Error parsing (\S+): no type matching \S*FLOAT could be .* from \[(.*?)\].*": r"\1 takes a number, not \2",
@@ -64,5 +63,12 @@ def _sentence(complaint: str) -> str:
 
 
 def _readable(text: str) -> str:
-    """Help without tyro's word for a flag that may be left out."""
-    return "".join(f"{line.replace(_OPTIONAL, '').rstrip()}\n" for line in text.splitlines())
+    """Help without tyro's words for a flag that may be left out, columns kept straight."""
+    lines = []
+    for line in text.splitlines():
+        plain = re.sub(r"\{None\}\|(\S+)(?=  )", r"\1       ", line).replace("{None}|", "")
+        plain = plain.replace("{[INT [INT ...]]}", "INT …")
+        plain = re.sub(r" ?\(default: (None|False)\)", "", plain).rstrip()
+        if plain or not line.strip():
+            lines.append(f"{plain}\n")
+    return "".join(lines)
