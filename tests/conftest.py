@@ -1,3 +1,6 @@
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +48,21 @@ def stream(splits: Splits) -> Stream:
 @pytest.fixture
 def augment(splits: Splits) -> Augment:
     return Augment.fitted(splits.train, padding=0, flip=False)
+
+
+@pytest.fixture
+def fuzz() -> Callable[..., dict[str, float]]:
+    """What `tests/fuzz.py` reports of feeding damaged copies of some files to their reader, without a traceback."""
+
+    def run(kind: str, files: list[Path], times: int, seconds: float) -> dict[str, float]:
+        script = Path(__file__).parent / "fuzz.py"
+        command = [sys.executable, str(script), kind, ",".join(map(str, files)), str(times)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+        assert done.returncode == 0, done.stderr
+        report: dict[str, float] = json.loads(done.stdout)
+        return report
+
+    return run
 
 
 @pytest.fixture

@@ -181,12 +181,10 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shape = model.about.shape if model else None
         if isinstance(pictures, Tensor | np.ndarray):
             images = _from_array(pictures)
-            if shape and tuple(images.shape[1:]) != (shape.channels, *shape.image_size):
-                wanted = " × ".join(map(str, (shape.channels, *shape.image_size)))
-                found = " × ".join(map(str, images.shape[1:]))
-                raise InputError(f"the model takes pictures of {wanted} (channels, height, width), not {found}")
+            if shape:
+                shape.check_suits(images)
             return images
-        if shape and (shape.channels != 3 or len(set(shape.image_size)) > 1):
+        if shape and not shape.takes_picture_files:
             raise InputError("the model was taught with arrays of another form than pictures have: give it such arrays")
         listed = _listed(pictures)
         size = shape.image_size[0] if shape else self.image_size or suitable_size([_side(each) for each in listed])

@@ -217,11 +217,7 @@ def _with_turned(pictures: Splits) -> Splits:
 def _check(about: About, pictures: ImageSet, name: str) -> None:
     """Say what cannot be learned before time is spent on learning it."""
     shape = about.shape
-    if (pictures.channels, *pictures.size) != (shape.channels, *shape.image_size):
-        wanted, found = (
-            " × ".join(map(str, each)) for each in ((shape.channels, *shape.image_size), pictures.images[0].shape)
-        )
-        raise InputError(f"the model takes pictures of {wanted} (channels, height, width), not of {found}")
+    shape.check_suits(pictures.images)
     if any(task.name == name for task in about.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):

@@ -44,6 +44,18 @@ class Shape:
                 f"pictures should have 1 to 64 channels and sides of {SMALLEST_SIDE} to {LARGEST_SIDE} pixels"
             )
 
+    def check_suits(self, images: Tensor) -> None:
+        """Refuse pictures, N × channels × height × width, of another form than the net takes."""
+        own, found = (self.channels, *self.image_size), tuple(images.shape[1:])
+        if found != own:
+            wanted, given = (" × ".join(map(str, each)) for each in (own, found))
+            raise InputError(f"the model takes pictures of {wanted} (channels, height, width), not of {given}")
+
+    @property
+    def takes_picture_files(self) -> bool:
+        """Files are brought to coloured squares; a net taught with arrays may take something else."""
+        return self.channels == 3 and self.image_size[0] == self.image_size[1]
+
     def new_net(self, generator: Generator | None = None) -> SparcNet:
         return SparcNet(self.channels, self.image_size, self.width, self.depth, self.shared, generator)
 

@@ -108,7 +108,7 @@ def _check_same(given: Learn, model: Model) -> None:
     }
     if given.no_flip and model.about.flip:
         raise InputError(f"{given.model} learns mirror images: leave out --no-flip, or make another model")
-    if shape.channels != 3 or shape.image_size[0] != shape.image_size[1]:
+    if not shape.takes_picture_files:
         raise InputError(f"{given.model} was taught with arrays of another form than pictures have: make another model")
     for flag, (asked, there) in settled.items():
         if asked is not None and asked != there:
