@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--seeds {choice.seeds} runs nothing: give at least 1")
     use_threads(machine.threads)
     config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
-    finished = []
+    finished: list[Finished] = []
     for seed in range(choice.seed, choice.seed + choice.seeds):
         with Display(f"{choice.method}, seed {seed}") as display:
             finished.append(
@@ -75,6 +75,7 @@ def main(arguments: list[str]) -> int:
                     machine.fresh,
                     display.loading,
                     display.observe,
+                    splits=finished[-1].splits if finished else None,
                 )
             )
     for each in finished:

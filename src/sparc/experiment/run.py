@@ -33,6 +33,8 @@ class Finished:
     folder: Path
     was_there: bool
     """An earlier run that could only have come out the same; nothing was run."""
+    splits: Splits
+    """The pictures, for the next run on the same ones."""
 
     @property
     def picture(self) -> Path:
@@ -47,18 +49,23 @@ def run(
     fresh: bool = False,
     progress: Progress = no_progress,
     observe: Callable[[int], Observer] = lambda tasks: Observer(),
+    splits: Splits | None = None,
 ) -> Finished:
-    """Run what is not there yet. Nothing is written before it has ended well."""
+    """Run what is not there yet. Nothing is written before it has ended well.
+
+    Pictures that an earlier run of the same benchmark has loaded can be handed on as `splits`.
+    """
     benchmark = benchmarks.find(config.benchmark)
     check_writable(out, "--out")
     place = _device(device)
-    splits = benchmark.load(data, config.stream.image_size, progress)
+    if splits is None:
+        splits = benchmark.load(data, config.stream.image_size, progress)
     stream = config.stream.cut(splits, benchmark)
     augment = benchmark.augment(stream[0])
     fingerprint = _fingerprint(splits)
     folder = out / _folder_name(config, benchmark.name, stream, augment, fingerprint, device)
     if (folder / "result.json").exists() and not fresh:
-        return Finished(read_result(folder / "result.json"), folder, was_there=True)
+        return Finished(read_result(folder / "result.json"), folder, True, splits)
     method = METHODS.find(config.method)(
         config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
     ).to(place)
@@ -74,7 +81,7 @@ def run(
     result = _result(config, stream, method, reports, about_data, device)
     write_atomic(folder / "log.jsonl", "".join(json.dumps(line) + "\n" for line in log.lines).encode())
     result.write(folder / "result.json")
-    return Finished(result, folder, was_there=False)
+    return Finished(result, folder, False, splits)
 
 
 class Log(Observer):
