@@ -1,7 +1,8 @@
 """The stream: a data set cut into tasks that arrive one after another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
@@ -26,6 +27,10 @@ class Task:
     validation: ImageSet
     """Held out from the training pictures; empty unless a share was asked for."""
     test: ImageSet
+    tasks: int | None = None
+    """How many the stream has, where that is known."""
+    everything: Callable[[], ImageSet] | None = None
+    """The training pictures of all tasks so far: the trainer's alone, for phases of an upper bound."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -88,7 +93,14 @@ class Stream(Sequence[Task]):
             train=self._train.take(torch.nonzero(mine & ~self._held_out).flatten()),
             validation=self._train.take(torch.nonzero(mine & self._held_out).flatten()),
             test=self._test.take(torch.nonzero(_within(self._test.labels, self.classes(index))).flatten()),
+            tasks=len(self),
+            everything=partial(self._train_until, index),
         )
+
+    def _train_until(self, index: int) -> ImageSet:
+        """The training pictures of all tasks up to this one."""
+        seen = range(self.classes(index).stop)
+        return self._train.take(torch.nonzero(_within(self._train.labels, seen) & ~self._held_out).flatten())
 
     def train_counts(self) -> list[int]:
         """How many training pictures each task has."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from torch import Generator, Tensor, nn
 
+from sparc.data.augment import Augment
 from sparc.data.stream import Task
 from sparc.methods.recipe import Recipe
 from sparc.nn.layout import layer_filters
@@ -39,6 +40,8 @@ class Batch:
     """Places among all classes, in the order in which they were seen."""
     last_epoch: bool
     """Of the phase."""
+    originals: Tensor
+    """uint8, as they were before augmentation: what a buffer keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,10 @@ class Phase:
     """What is trained; without it all that takes a gradient."""
     loss: Callable[[Batch], Tensor] | None = None
     """Without it the method's own."""
+    begin: Callable[[], None] | None = None
+    """Called when the phase starts, before its optimizer is made."""
+    everything: bool = False
+    """On the pictures of all tasks so far, which only an upper bound may see again."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,10 @@ class Method(nn.Module, ABC):
     Settings: ClassVar[type[Settings]] = Settings
     recipe: ClassVar[Recipe] = Recipe()
     """Its authors' defaults, which a benchmark may overrule in epochs and schedule."""
+    needs_task: ClassVar[bool] = False
+    """At test time it must be told which task a picture belongs to, so it has no Class-IL accuracy."""
+    augment: Augment
+    """What is done to pictures on their way into a net, for a method that keeps some; the trainer sets it."""
 
     @abstractmethod
     def __init__(self, settings: Any, channels: int, image_size: tuple[int, int], generator: Generator) -> None:
@@ -98,7 +109,7 @@ class Method(nn.Module, ABC):
     def costs(self) -> Costs: ...
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        """How the task is trained."""
+        """How the task is trained; asked again when a run is taken up in the middle of it, so it changes nothing."""
         return [Phase(recipe)]
 
     def after_step(self) -> None:

@@ -83,7 +83,7 @@ class Trainer:
         """`enough` is asked after every epoch whether one more will do; that one is then the last of its phase."""
         self.method = method
         self.recipe = recipe
-        self.augment = augment
+        self.augment = method.augment = augment
         self.observer = observer or Observer()
         self.enough = enough
         self.device = next(method.parameters()).device
@@ -125,6 +125,8 @@ class Trainer:
         self.method.end_task(task)
 
     def _train(self, task: Task, phase: Phase, total: int) -> None:
+        if phase.begin:
+            phase.begin()
         parameters = phase.parameters
         if parameters is None:
             parameters = [value for value in self.method.parameters() if value.requires_grad]
@@ -144,14 +146,16 @@ class Trainer:
         self, task: Task, phase: Phase, epoch: int, last: int, optimizer: torch.optim.Optimizer, total: int
     ) -> None:
         loss_of: Callable[[Batch], Tensor] = phase.loss or self.method.loss
-        batches = list(shuffled(len(task.train), phase.recipe.batch, self.generator))
+        pictures = task.everything() if phase.everything and task.everything else task.train
+        batches = list(shuffled(len(pictures), phase.recipe.batch, self.generator))
         losses = torch.zeros(len(batches), device=self.device)
         start = told = time.perf_counter()
         seen = checked = 0
         for step, index in enumerate(batches):
-            images = self.augment(task.train.images[index].to(self.device, non_blocking=True), self.generator)
-            labels = task.train.labels[index].to(self.device, non_blocking=True)
-            loss = loss_of(Batch(images, labels, last_epoch=epoch == last))
+            originals = pictures.images[index].to(self.device, non_blocking=True)
+            labels = pictures.labels[index].to(self.device, non_blocking=True)
+            images = self.augment(originals, self.generator)
+            loss = loss_of(Batch(images, labels, epoch == last, originals))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
