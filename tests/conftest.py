@@ -24,6 +24,14 @@ def _nobodys_data(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests counted, by `record_property("figures", …)`, for people to see."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "figures":
+                terminalreporter.write_line(str(value))
+
+
 def blobs(per_class: int, classes: int, seed: int, channels: int = 1) -> ImageSet:
     """Pictures that are easy to tell apart: class k has a bright square at a place of its own."""
     generator = torch.Generator().manual_seed(seed)

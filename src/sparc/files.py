@@ -1,14 +1,22 @@
-"""Files that are either whole or not there."""
+"""Files and folders that are either whole or not there."""
 
 import contextlib
 import fcntl
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from sparc.errors import InputError
+
+UNFINISHED = ".tmp"
+"""Ends the name of a folder that is being written."""
+
+
+def boundary(where: str, path: Path) -> None:
+    """Passed between two steps of writing; does nothing, unless a test pulls the plug here."""
 
 
 @contextlib.contextmanager
@@ -22,11 +30,46 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
+            boundary("file written", part)
             os.fsync(file.fileno())
         part.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        boundary("file synced", part)
         part.replace(path)
+        boundary("file renamed", path)
+        sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """The same for a new folder: filled under another name, it and all that is in it synced, then renamed."""
+    part = path.with_name(f"{path.name}{UNFINISHED}")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    boundary("folder made", part)
+    try:
+        yield part
+        for file in sorted(part.iterdir()):
+            boundary("file written", file)
+            sync(file)
+        sync(part)
+        boundary("folder synced", part)
+        part.rename(path)
+        boundary("folder renamed", path)
+        sync(path.parent)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, has reached the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -43,8 +86,8 @@ def _umask() -> int:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Have a file to oneself: whoever comes second is refused. The lock of a process that died is gone with it."""
-    lock = path.resolve().with_name(f".{path.resolve().name}.lock")
+    """Have a file or a folder to oneself: whoever comes second is refused. A process that dies loses its lock."""
+    lock = _lock_of(path)
     try:
         # Not through a link, which somebody else may have put there.
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -63,6 +106,22 @@ def locked(path: Path) -> Iterator[None]:
             yield
         finally:
             lock.unlink(missing_ok=True)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody has it to themselves now; the file that a dead process left says nothing."""
+    try:
+        with _lock_of(path).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _lock_of(path: Path) -> Path:
+    return path.resolve().with_name(f".{path.resolve().name}.lock")
 
 
 def check_writable(folder: Path, flag: str) -> None:

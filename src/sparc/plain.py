@@ -31,11 +31,12 @@ def _build(kind: Any, value: Any, where: str) -> Any:
     if is_dataclass(kind):
         return _dataclass(kind, value, where)
     origin, inner = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        if not isinstance(value, list) or (Ellipsis not in inner and len(value) != len(inner)):
-            raise ValueError(f"{where} should be a list" + ("" if Ellipsis in inner else f" of {len(inner)}"))
-        kinds = [inner[0]] * len(value) if Ellipsis in inner else inner
-        return tuple(_build(each, part, where) for each, part in zip(kinds, value, strict=True))
+    if origin in (tuple, list):
+        any_length = origin is list or Ellipsis in inner
+        if not isinstance(value, list) or not (any_length or len(value) == len(inner)):
+            raise ValueError(f"{where} should be a list" + ("" if any_length else f" of {len(inner)}"))
+        kinds = [inner[0]] * len(value) if any_length else inner
+        return origin(_build(each, part, where) for each, part in zip(kinds, value, strict=True))
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in inner:
             return None

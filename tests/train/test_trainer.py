@@ -11,7 +11,8 @@ from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import METHODS, Batch, Costs, Method, Phase, Recipe, Settings
 from sparc.train import Observer, StageReport, Trainer, TrainingReport, evaluate, seeded
-from sparc.train.trainer import new_optimizer, shuffled
+from sparc.train.optimizer import new_optimizer
+from sparc.train.trainer import in_batches
 
 RECIPE = Recipe(epochs=2, batch=16)
 
@@ -144,18 +145,25 @@ def test_one_picture_is_not_enough(stream: Stream, augment: Augment) -> None:
         Trainer(linear(), RECIPE, augment, 0).learn(lonely)
 
 
-def test_an_epoch_takes_every_picture_once_in_another_order() -> None:
-    generator = torch.Generator().manual_seed(0)
-    epochs = [torch.cat(list(shuffled(50, 16, generator))).tolist() for _ in range(2)]
-    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(50))
-    assert epochs[0] != epochs[1]
+def test_an_epoch_takes_every_picture_once_in_another_order(stream: Stream, augment: Augment) -> None:
+    seen: list[bytes] = []
+
+    class Watching(Linear):
+        def loss(self, batch: Batch) -> Tensor:
+            seen.extend(image.numpy().tobytes() for image in batch.originals)
+            return super().loss(batch)
+
+    Trainer(Watching(Settings(), 1, (8, 8), None), RECIPE, augment, 0).learn(stream[0])
+    count = len(stream[0].train)
+    assert sorted(seen[:count]) == sorted(seen[count:]) == sorted(x.numpy().tobytes() for x in stream[0].train.images)
+    assert seen[:count] != seen[count:]
 
 
 @pytest.mark.parametrize(
     ("count", "batch", "sizes"), [(8, 4, [4, 4]), (9, 4, [4, 5]), (10, 4, [4, 4, 2]), (3, 4, [3]), (1, 4, [1])]
 )
 def test_no_batch_of_one_where_it_can_be_helped(count: int, batch: int, sizes: list[int]) -> None:
-    assert [len(index) for index in shuffled(count, batch, torch.Generator())] == sizes
+    assert [len(index) for index in in_batches(torch.arange(count), batch)] == sizes
 
 
 def test_progress_goes_up_to_the_end(stream: Stream, augment: Augment) -> None:

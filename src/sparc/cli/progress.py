@@ -57,6 +57,9 @@ class Display:
         elif time.monotonic() - self.said > LINE_SECONDS:
             self.line(f"{what}, {share:.0%}, {note}")
 
+    def warn(self, sentence: str) -> None:
+        self.console.print(f"sparc: {sentence}", highlight=False, soft_wrap=True, markup=False)
+
     def line(self, text: str) -> None:
         self.said = time.monotonic()
         self.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True, markup=False)
@@ -67,11 +70,20 @@ class TrainingDisplay(Observer):
         self.display = display
         self.tasks = tasks
         self.start = time.monotonic()
+        self.done_before: float | None = None
+        """By a run that was cut off, as far as the first report tells."""
+
+    def resumed(self, where: str) -> None:
+        self.display.line(f"going on from {where}")
 
     def training(self, report: TrainingReport) -> None:
         spent = time.monotonic() - self.start
+        if self.done_before is None:
+            self.done_before, self.start, spent = report.done, time.monotonic(), 0.0
         # The first steps are slower than the rest, so no guess is made from them.
-        left = f", {duration(spent * (1 - report.done) / report.done)} left" if spent > 3 else ""
+        left = ""
+        if spent > 3:
+            left = f", {duration(spent * (1 - report.done) / (report.done - self.done_before))} left"
         what = f"epoch {report.epoch}/{report.epochs}"
         if self.tasks > 1:
             what = f"task {report.task}/{self.tasks}, {what}"

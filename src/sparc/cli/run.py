@@ -1,6 +1,7 @@
 """`sparc run`: learn a stream of tasks and measure how much is kept."""
 
 import json
+import shlex
 from dataclasses import dataclass, field, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +12,11 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
+from sparc.cli.stop import StopOnSignal
 from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
-from sparc.experiment import Finished, RunConfig, StreamSettings, run, usual_recipe
+from sparc.experiment import Finished, RunConfig, Stopped, StreamSettings, run, usual_recipe
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
 
@@ -49,8 +51,10 @@ class Machine:
     """Where to compute: cpu, cuda, mps."""
     threads: int = 1
     """Processor threads; nets as small as these gain little from a second one."""
+    checkpoint_minutes: float = 5.0
+    """How often, between the ends of epochs, to keep what a run that is cut off goes on from."""
     fresh: bool = False
-    """Run again what has been run already."""
+    """Start over what has been run already, or in part."""
     json: bool = False
     """Print the results as JSON instead of tables."""
 
@@ -64,20 +68,29 @@ def main(arguments: list[str]) -> int:
     use_threads(machine.threads)
     config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
     finished: list[Finished] = []
+    stop = StopOnSignal()
     for seed in range(choice.seed, choice.seed + choice.seeds):
         with Display(f"{choice.method}, seed {seed}") as display:
-            finished.append(
-                run(
-                    replace(config, seed=seed),
-                    machine.out,
-                    machine.data,
-                    machine.device,
-                    machine.fresh,
-                    display.loading,
-                    display.observe,
-                    splits=finished[-1].splits if finished else None,
+            try:
+                finished.append(
+                    run(
+                        replace(config, seed=seed),
+                        machine.out,
+                        machine.data,
+                        machine.device,
+                        machine.fresh,
+                        display.loading,
+                        display.observe,
+                        finished[-1].splits if finished else None,
+                        machine.checkpoint_minutes,
+                        stop,
+                        display.warn,
+                    )
                 )
-            )
+            except Stopped as where:
+                again = shlex.join(["sparc", "run", *(word for word in arguments if word != "--fresh")])
+                display.warn(f"stopped at {where}; to go on: {again}")
+                return stop.code
     for each in finished:
         if not each.was_there or not each.picture.exists():
             draw(each.result, each.picture)

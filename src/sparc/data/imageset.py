@@ -65,7 +65,7 @@ class ImageSet:
         return torch.bincount(self.labels, minlength=len(self.class_names)).tolist()
 
     def take(self, index: Tensor) -> "ImageSet":
-        """The pictures at these places, in this order."""
+        """The pictures at these places, in this order, or those that a mask picks."""
         return ImageSet(self.images[index], self.labels[index], self.class_names)
 
     def fingerprint(self) -> str:

@@ -90,17 +90,23 @@ class Stream(Sequence[Task]):
         return Task(
             index,
             self.classes(index),
-            train=self._train.take(torch.nonzero(mine & ~self._held_out).flatten()),
-            validation=self._train.take(torch.nonzero(mine & self._held_out).flatten()),
-            test=self._test.take(torch.nonzero(_within(self._test.labels, self.classes(index))).flatten()),
+            train=self._train.take(mine & ~self._held_out),
+            validation=self.validation(index),
+            test=self.test(index),
             tasks=len(self),
             everything=partial(self._train_until, index),
         )
 
+    def validation(self, index: int) -> ImageSet:
+        return self._train.take(_within(self._train.labels, self.classes(index)) & self._held_out)
+
+    def test(self, index: int) -> ImageSet:
+        return self._test.take(_within(self._test.labels, self.classes(index)))
+
     def _train_until(self, index: int) -> ImageSet:
         """The training pictures of all tasks up to this one."""
         seen = range(self.classes(index).stop)
-        return self._train.take(torch.nonzero(_within(self._train.labels, seen) & ~self._held_out).flatten())
+        return self._train.take(_within(self._train.labels, seen) & ~self._held_out)
 
     def train_counts(self) -> list[int]:
         """How many training pictures each task has."""

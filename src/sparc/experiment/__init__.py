@@ -1,7 +1,20 @@
 """Runs: a run is a pure function of its config."""
 
 from sparc.experiment.config import RunConfig, StreamSettings, usual_recipe
+from sparc.experiment.folder import Listed, list_runs
 from sparc.experiment.result import Result, read_result
-from sparc.experiment.run import Finished, run
+from sparc.experiment.run import Finished, Stop, Stopped, run
 
-__all__ = ["Finished", "Result", "RunConfig", "StreamSettings", "read_result", "run", "usual_recipe"]
+__all__ = [
+    "Finished",
+    "Listed",
+    "Result",
+    "RunConfig",
+    "Stop",
+    "Stopped",
+    "StreamSettings",
+    "list_runs",
+    "read_result",
+    "run",
+    "usual_recipe",
+]

@@ -1,11 +1,14 @@
 """One run: from a config to a folder with its result."""
 
+import contextlib
 import hashlib
 import json
 import platform
 import re
+import time
+import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,11 @@ from sparc.data.progress import Progress, no_progress
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
+from sparc.experiment.folder import Log, RunFolder
 from sparc.experiment.result import Result, read_result, triangle
-from sparc.files import check_writable, write_atomic
+from sparc.files import check_writable, locked
 from sparc.methods import METHODS, Method
-from sparc.train import Observer, StageReport, Trainer, TrainingReport, seeded
+from sparc.train import Checkpoints, Keeper, Observer, Snapshot, StageReport, Trainer, seeded
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,20 @@ class Finished:
         return self.folder / "result.png"
 
 
+class Stop(contextlib.AbstractContextManager["Stop"]):
+    """Asked during training whether to stop; entered when training begins. Never, unless a subclass says so."""
+
+    def asked(self) -> bool:
+        return False
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class Stopped(Exception):  # noqa: N818 # nothing is wrong
+    """The run was asked to stop; it can be taken up again from where it is."""
+
+
 def run(
     config: RunConfig,
     out: Path,
@@ -50,11 +68,17 @@ def run(
     progress: Progress = no_progress,
     observe: Callable[[int], Observer] = lambda tasks: Observer(),
     splits: Splits | None = None,
+    minutes: float = 5.0,
+    stop: Stop | None = None,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Finished:
-    """Run what is not there yet. Nothing is written before it has ended well.
+    """Run what is not there yet, from the last checkpoint where there is one.
 
-    Pictures that an earlier run of the same benchmark has loaded can be handed on as `splits`.
+    Pictures that an earlier run of the same benchmark has loaded can be handed on as `splits`. A checkpoint is written
+    at the end of every epoch and task, and at least every so many minutes.
     """
+    if not minutes >= 0:
+        raise InputError(f"--checkpoint-minutes {minutes:g} must not be negative")
     benchmark = benchmarks.find(config.benchmark)
     check_writable(out, "--out")
     place = _device(device)
@@ -63,14 +87,11 @@ def run(
     stream = config.stream.cut(splits, benchmark)
     augment = benchmark.augment(stream[0])
     fingerprint = _fingerprint(splits)
-    folder = out / _folder_name(config, benchmark.name, stream, augment, fingerprint, device)
-    if (folder / "result.json").exists() and not fresh:
-        return Finished(read_result(folder / "result.json"), folder, True, splits)
+    identity = _identity(config, stream, augment, fingerprint, device)
+    folder = RunFolder(out / _folder_name(config, benchmark.name, identity))
     method = METHODS.find(config.method)(
         config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
     ).to(place)
-    log = Log(observe(len(stream)))
-    reports = Trainer(method, config.recipe, augment, config.seed, log).run(stream)
     about_data = {
         "fingerprint": fingerprint,
         "train": len(splits.train),
@@ -78,33 +99,69 @@ def run(
         "image_size": list(splits.train.size),
         "augment": asdict(augment),
     }
-    result = _result(config, stream, method, reports, about_data, device)
-    write_atomic(folder / "log.jsonl", "".join(json.dumps(line) + "\n" for line in log.lines).encode())
-    result.write(folder / "result.json")
-    return Finished(result, folder, False, splits)
+    out.mkdir(parents=True, exist_ok=True)
+    with locked(folder.path):
+        surroundings = environment(device)
+        checkpoints = Checkpoints(folder.checkpoints, identity, surroundings, warn)
+        if fresh:
+            folder.clear()
+        if folder.result.exists():
+            checkpoints.clear()  # cut off between the two last lines below
+            return Finished(read_result(folder.result), folder.path, True, splits)
+        snapshot = checkpoints.newest()
+        try:
+            folder.begin(config.as_json(), len(stream))
+            log_length = snapshot.about["log"] if snapshot else 0
+            with Log(folder.log, observe(len(stream)), log_length, warn) as log, stop or Stop() as stop:
+                keeper = RunKeeper(checkpoints, log, minutes, stop)
+                trainer = Trainer(method, config.recipe, augment, config.seed, log, keeper=keeper)
+                if snapshot:
+                    trainer.restore(snapshot)
+                    log.resumed(trainer.at.words(len(stream)))
+                reports = trainer.run(stream)
+            result = _result(config, stream, method, reports, about_data, surroundings)
+            result.write(folder.result)
+        except Stopped:
+            raise Stopped(trainer.at.words(len(stream))) from None
+        except OSError as error:
+            folder.fail(error.strerror or str(error))
+            raise InputError(
+                f"{folder.path} cannot be written ({error.strerror or error}): mend that and give the same command "
+                "again, which goes on from the last checkpoint"
+            ) from error
+        except Exception as error:
+            folder.fail(str(error) or repr(error))
+            raise
+        checkpoints.clear()
+    return Finished(result, folder.path, False, splits)
 
 
-class Log(Observer):
-    """A line an epoch and a line a task, beside whatever another observer does."""
+class RunKeeper(Keeper):
+    """Writes checkpoints when they are due, and stops when it is asked to."""
 
-    def __init__(self, inner: Observer) -> None:
-        self.inner = inner
-        self.lines: list[dict[str, Any]] = []
+    def __init__(self, checkpoints: Checkpoints, log: Log, minutes: float, stop: Stop) -> None:
+        self.checkpoints = checkpoints
+        self.log = log
+        self.minutes = minutes
+        self.stop = stop
+        self.kept = time.monotonic()
 
-    def training(self, report: TrainingReport) -> None:
-        if report.epoch_over:
-            self.lines.append({"event": "epoch", **asdict(report)})
-        self.inner.training(report)
+    def due(self) -> bool:
+        return self.stop.asked() or time.monotonic() - self.kept > 60 * self.minutes
 
-    def stage(self, report: StageReport) -> None:
-        self.lines.append({"event": "stage", **asdict(report)})
-        self.inner.stage(report)
+    def keep(self, snapshot: Callable[[], Snapshot]) -> None:
+        taken = snapshot()
+        self.checkpoints.write(replace(taken, about={**taken.about, "log": self.log.sync()}))
+        self.kept = time.monotonic()
+        self.testing()
+
+    def testing(self) -> None:
+        if self.stop.asked():
+            raise Stopped
 
 
-def _folder_name(
-    config: RunConfig, benchmark: str, stream: Stream, augment: Augment, fingerprint: str, device: str
-) -> str:
-    """Named by all that the result depends on, as it was understood, not as it was spelled."""
+def _identity(config: RunConfig, stream: Stream, augment: Augment, fingerprint: str, device: str) -> str:
+    """A digest of all that the result depends on, as it was understood, not as it was spelled."""
     content = {
         "method": config.method,
         "settings": asdict(config.settings),
@@ -119,13 +176,33 @@ def _folder_name(
         "threads": torch.get_num_threads(),
         "device": device,
     }
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _folder_name(config: RunConfig, benchmark: str, identity: str) -> str:
     plain = re.sub(r"[^\w.-]+", "-", benchmark)[:60]
-    return f"{plain}-{config.method}-seed{config.seed}-{digest}"
+    return f"{plain}-{config.method}-seed{config.seed}-{identity[:10]}"
+
+
+def environment(device: str) -> dict[str, Any]:
+    """What, beside the config, the last bits of a result may depend on."""
+    return {
+        "sparc": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "machine": f"{platform.system()} {platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "device": device,
+        "threads": torch.get_num_threads(),
+    }
 
 
 def _result(
-    config: RunConfig, stream: Stream, method: Method, reports: list[StageReport], data: dict[str, Any], device: str
+    config: RunConfig,
+    stream: Stream,
+    method: Method,
+    reports: list[StageReport],
+    data: dict[str, Any],
+    surroundings: dict[str, Any],
 ) -> Result:
     costs = method.costs()
     held_out = [report.validation for report in reports if report.validation]
@@ -152,14 +229,7 @@ def _result(
         },
         state_sha256=state_digest(method),
         data=data,
-        environment={
-            "sparc": __version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "machine": f"{platform.system()} {platform.machine()}",
-            "device": device,
-            "threads": torch.get_num_threads(),
-        },
+        environment=surroundings,
     )
 
 

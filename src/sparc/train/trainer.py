@@ -1,12 +1,11 @@
 """The trainer: epochs, batches, steps and progress; the method says only what it does differently."""
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor
 
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
@@ -14,7 +13,11 @@ from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods.method import Batch, Method, Phase
 from sparc.methods.recipe import Recipe
+from sparc.plain import build
+from sparc.train.checkpoint import Snapshot
 from sparc.train.evaluate import Evaluation, evaluate
+from sparc.train.optimizer import new_optimizer, optimizer_tensors, restore_optimizer
+from sparc.train.randomness import restore_shared_generators, seeded, shared_generators
 
 REPORT_SECONDS = 0.25
 """How often progress is told, and a loss that is no number noticed, between the ends of epochs."""
@@ -58,11 +61,62 @@ class StageReport:
 class Observer:
     """Told what happens during a run; does nothing unless a subclass does."""
 
+    def resumed(self, where: str) -> None:
+        """A run that was cut off is taken up again."""
+
     def training(self, report: TrainingReport) -> None:
         """A few times a second, and at the end of every epoch."""
 
     def stage(self, report: StageReport) -> None:
         """After every task."""
+
+
+@dataclass
+class Position:
+    """Where training stands, so exactly that it can go on from there; all is counted from 0."""
+
+    task: int = 0
+    phase: int | None = None
+    """None before the task has begun."""
+    epoch: int = 0
+    last: int | None = None
+    """The phase's last epoch, which may be brought forward; None before the phase has begun."""
+    step: int = 0
+    """Of the epoch."""
+    learned: bool = False
+    """The task is over, but not tested yet."""
+    total_steps: int = 0
+    """Of the whole run; the end of a task's training and that of its testing are one each."""
+    images: int = 0
+    """Shown in the whole run."""
+    images_before: int = 0
+    """Shown when the task began."""
+    seconds: float = 0.0
+    """Spent on training this task."""
+
+    def words(self, tasks: int) -> str:
+        """
+        >>> Position(task=1, phase=0, epoch=2, last=49, step=7).words(tasks=5)
+        'task 2 of 5, epoch 3 of 50'
+        """
+        task = f"task {self.task + 1} of {tasks}"
+        if self.learned or self.last is None:
+            return f"{task}, {'testing' if self.learned else 'beginning'}"
+        return f"{task}, epoch {min(self.epoch, self.last) + 1} of {self.last + 1}"
+
+
+class Keeper:
+    """Told when a run can be kept, so as to be taken up again; keeps nothing unless a subclass does."""
+
+    def due(self) -> bool:
+        """Asked after every step whether to keep now; the ends of epochs and tasks are always kept."""
+        return False
+
+    def keep(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Keep this, or raise to stop the run here."""
+
+    def testing(self) -> None:
+        """Told many times while tasks are tested, where there is nothing new to keep; may raise to stop the run."""
 
 
 class Trainer:
@@ -79,6 +133,7 @@ class Trainer:
         seed: int,
         observer: Observer | None = None,
         enough: Callable[[Task], bool] = lambda task: False,
+        keeper: Keeper | None = None,
     ) -> None:
         """`enough` is asked after every epoch whether one more will do; that one is then the last of its phase."""
         self.method = method
@@ -86,122 +141,197 @@ class Trainer:
         self.augment = method.augment = augment
         self.observer = observer or Observer()
         self.enough = enough
+        self.keeper = keeper or Keeper()
         self.device = next(method.parameters()).device
         self.generator = seeded(seed, "batches")
-        self._images_seen = 0
+        self.at = Position()
+        self.reports: list[StageReport] = []
+        self._optimizer: torch.optim.Optimizer | None = None
+        self._order = self._losses = torch.empty(0)
+        """Of the epoch: the places of its pictures, and the losses of its steps so far."""
+        self._optimizer_memory: dict[str, Tensor] = {}
+        """Out of a snapshot, until there is an optimizer to give it to."""
+        self._clock = time.perf_counter()
 
     def run(self, stream: Stream) -> list[StageReport]:
-        """Learn every task; after each of them, test on all tasks so far."""
-        tests: list[ImageSet] = []
-        validations: list[ImageSet] = []
-        reports = []
+        """Learn every task that has not been learned; after each of them, test on all tasks so far."""
         counts = stream.train_counts()
-        for task in stream:
-            start = time.perf_counter()
-            self.learn(task, pictures_later=sum(counts[task.index + 1 :]))
-            learned = time.perf_counter()
-            tests.append(task.test)
-            if len(task.validation):
-                validations.append(task.validation)
-            classes = [stream.classes(index) for index in range(len(tests))]
-            test = evaluate(self.method, tests, classes, self.augment.normalize)
-            validation = evaluate(self.method, validations, classes, self.augment.normalize) if validations else None
-            report = StageReport(task.index + 1, test, validation, learned - start, time.perf_counter() - learned)
+        while self.at.task < len(stream):
+            if not self.at.learned:
+                self.learn(stream.task(self.at.task), sum(counts[self.at.task + 1 :]))
+            report = self._test(stream, self.at.task + 1)
+            self.reports.append(report)
+            self.at = self._next_task()
             self.observer.stage(report)
-            reports.append(report)
-        return reports
+            self.keeper.keep(self.snapshot)
+        return self.reports
 
     def learn(self, task: Task, pictures_later: int = 0) -> None:
         """One task, through all of its phases; how many pictures later tasks have tells only how far the run is."""
         if len(task.train) < 2:
             raise InputError(f"task {task.index + 1} has {len(task.train)} training pictures: batch norm needs two")
-        self.method.begin_task(task)
+        if self.at.learned:
+            self.at = self._next_task()
+        self._clock = time.perf_counter()
+        if self.at.phase is None:
+            self.method.begin_task(task)
+            self.at.phase = 0
         phases = self.method.phases(task, self.recipe)
-        epochs = sum(phase.recipe.epochs for phase in phases)
+        sets = [task.everything() if phase.everything and task.everything else task.train for phase in phases]
         # Later tasks may have other phases; until they are there, they are taken to be like this one's.
-        total = self._images_seen + epochs * (len(task.train) + pictures_later)
-        for phase in phases:
-            self._train(task, phase, total)
+        mine = sum(phase.recipe.epochs * len(pictures) for phase, pictures in zip(phases, sets, strict=True))
+        later = sum(phase.recipe.epochs for phase in phases) * pictures_later
+        while self.at.phase < len(phases):
+            self._train(task, phases[self.at.phase], sets[self.at.phase], self.at.images_before + mine + later)
+            self.at.phase, self.at.epoch, self.at.last = self.at.phase + 1, 0, None
         self.method.end_task(task)
+        self._count_seconds()
+        self.at.learned = True
+        self.at.total_steps += 1
+        self.keeper.keep(self.snapshot)
 
-    def _train(self, task: Task, phase: Phase, total: int) -> None:
-        if phase.begin:
-            phase.begin()
+    def snapshot(self) -> Snapshot:
+        """All that `restore` needs to go on from here to the bit."""
+        self._count_seconds()
+        shared, shared_rest = shared_generators()
+        parts = {
+            "method": self.method.state_dict(),
+            "optimizer": optimizer_tensors(self._optimizer) if self._optimizer else {},
+            "generator": {"batches": self.generator.get_state(), **shared},
+            "epoch": {"order": self._order, "losses": self._losses},
+        }
+        return Snapshot(
+            self.at.total_steps,
+            {f"{part}.{name}": value for part, tensors in parts.items() for name, value in tensors.items()},
+            {
+                "position": asdict(self.at),
+                "reports": [asdict(report) for report in self.reports],
+                "generators": shared_rest,
+            },
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Stand where another trainer stood; the method must be made as that one's was."""
+        self.method.load_state_dict(snapshot.under("method"))
+        self._optimizer_memory = snapshot.under("optimizer")
+        generators = snapshot.under("generator")
+        self.generator.set_state(generators["batches"])
+        restore_shared_generators(generators, snapshot.about["generators"])
+        epoch = snapshot.under("epoch")
+        self._order, self._losses = epoch["order"], epoch["losses"].to(self.device)
+        self.at = build(Position, snapshot.about["position"])
+        self.reports = [build(StageReport, report) for report in snapshot.about["reports"]]
+
+    def _count_seconds(self) -> None:
+        now = time.perf_counter()
+        self.at.seconds, self._clock = self.at.seconds + now - self._clock, now
+
+    def _next_task(self) -> Position:
+        at, self._clock = self.at, time.perf_counter()
+        return Position(at.task + 1, total_steps=at.total_steps + 1, images=at.images, images_before=at.images)
+
+    def _test(self, stream: Stream, tasks: int) -> StageReport:
+        def normalize(images: Tensor) -> Tensor:
+            self.keeper.testing()
+            return self.augment.normalize(images)
+
+        start = time.perf_counter()
+        classes = [stream.classes(index) for index in range(tasks)]
+        test = evaluate(self.method, [stream.test(index) for index in range(tasks)], classes, normalize)
+        validations = [stream.validation(index) for index in range(tasks)]
+        validation = evaluate(self.method, validations, classes, normalize) if len(validations[0]) else None
+        return StageReport(tasks, test, validation, self.at.seconds, time.perf_counter() - start)
+
+    def _train(self, task: Task, phase: Phase, pictures: ImageSet, total: int) -> None:
+        if self.at.last is None:
+            if phase.begin:
+                phase.begin()
+            self.at.last = phase.recipe.epochs - 1
         parameters = phase.parameters
         if parameters is None:
             parameters = [value for value in self.method.parameters() if value.requires_grad]
-        optimizer = new_optimizer(phase.recipe, parameters)
-        epoch, last = 0, phase.recipe.epochs - 1
-        while epoch <= last:
+        self._optimizer = new_optimizer(phase.recipe, parameters)
+        restore_optimizer(self._optimizer, self._optimizer_memory)
+        self._optimizer_memory = {}
+        while self.at.epoch <= self.at.last:
             self.method.train()
-            for group in optimizer.param_groups:
+            for group in self._optimizer.param_groups:
                 # Whenever the last epoch comes, it has the rate with which the schedule ends.
-                group["lr"] = phase.recipe.lr_at(epoch if epoch < last else phase.recipe.epochs - 1)
-            self._epoch(task, phase, epoch, last, optimizer, total)
-            if epoch < last and self.enough(task):
-                last = epoch + 1
-            epoch += 1
+                place = self.at.epoch if self.at.epoch < self.at.last else phase.recipe.epochs - 1
+                group["lr"] = phase.recipe.lr_at(place)
+            self._epoch(task, phase, pictures, self._optimizer, self.at.last, total)
+            if self.at.epoch < self.at.last and self.enough(task):
+                self.at.last = self.at.epoch + 1
+            self.at.epoch, self.at.step = self.at.epoch + 1, 0
+            self._order = self._losses = torch.empty(0)
+            self.keeper.keep(self.snapshot)
+        self._optimizer = None
 
     def _epoch(
-        self, task: Task, phase: Phase, epoch: int, last: int, optimizer: torch.optim.Optimizer, total: int
+        self,
+        task: Task,
+        phase: Phase,
+        pictures: ImageSet,
+        optimizer: torch.optim.Optimizer,
+        last: int,
+        total: int,
     ) -> None:
+        at = self.at
         loss_of: Callable[[Batch], Tensor] = phase.loss or self.method.loss
-        pictures = task.everything() if phase.everything and task.everything else task.train
-        batches = list(shuffled(len(pictures), phase.recipe.batch, self.generator))
-        losses = torch.zeros(len(batches), device=self.device)
+        if not at.step:
+            self._order = torch.randperm(len(pictures), generator=self.generator)
+        batches = in_batches(self._order, phase.recipe.batch)
+        if not at.step:
+            self._losses = torch.zeros(len(batches), device=self.device)
         start = told = time.perf_counter()
-        seen = checked = 0
-        for step, index in enumerate(batches):
+        seen, checked = 0, at.step
+        for index in batches[at.step :]:
             originals = pictures.images[index].to(self.device, non_blocking=True)
             labels = pictures.labels[index].to(self.device, non_blocking=True)
             images = self.augment(originals, self.generator)
-            loss = loss_of(Batch(images, labels, epoch == last, originals))
+            loss = loss_of(Batch(images, labels, at.epoch == last, originals))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             self.method.after_step()
-            losses[step] = loss.detach()
+            self._losses[at.step] = loss.detach()
+            at.step += 1
+            at.total_steps += 1
+            at.images += len(index)
             seen += len(index)
-            self._images_seen += len(index)
             now = time.perf_counter()
-            if now - told > REPORT_SECONDS or step == len(batches) - 1:
-                check_finite(losses[: step + 1], checked, task, phase, epoch)
+            epoch_over = at.step == len(batches)
+            if now - told > REPORT_SECONDS or epoch_over:
+                check_finite(self._losses[: at.step], checked, task, phase, at.epoch)
                 report = TrainingReport(
                     task.index + 1,
                     phase.name,
-                    epoch + 1,
+                    at.epoch + 1,
                     last + 1,
-                    step + 1,
+                    at.step,
                     len(batches),
-                    loss=float(losses[: step + 1].mean()),
+                    loss=float(self._losses[: at.step].mean()),
                     images_per_second=seen / (now - start),
-                    done=self._images_seen / total,
+                    done=at.images / total,
                 )
                 self.observer.training(report)
-                told, checked = now, step + 1
+                told, checked = now, at.step
+            if not epoch_over and self.keeper.due():
+                self.keeper.keep(self.snapshot)
 
 
-def shuffled(count: int, batch: int, generator: Generator) -> Iterator[Tensor]:
-    """All places in random order, a batch at a time.
+def in_batches(order: Tensor, batch: int) -> list[Tensor]:
+    """A batch at a time.
 
     A single picture left over joins the batch before it: batch norm cannot be trained on one.
 
-    >>> [len(index) for index in shuffled(9, 4, torch.Generator())]
+    >>> [len(index) for index in in_batches(torch.arange(9), 4)]
     [4, 5]
     """
-    order = torch.randperm(count, generator=generator)
+    count = len(order)
     whole = count - 1 if count % batch == 1 and count > 1 else count
     *most, last = order[:whole].split(batch)
-    yield from most
-    yield torch.cat((last, order[whole:]))
-
-
-def new_optimizer(recipe: Recipe, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
-    return torch.optim.SGD(
-        parameters, lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay, fused=True
-    )
+    return [*most, torch.cat((last, order[whole:]))]
 
 
 def check_finite(losses: Tensor, start: int, task: Task, phase: Phase, epoch: int) -> None:
@@ -213,9 +343,3 @@ def check_finite(losses: Tensor, start: int, task: Task, phase: Phase, epoch: in
             f"the loss is {float(losses[step])} in task {task.index + 1}, epoch {epoch + 1}, step {step + 1}: "
             f"lower --lr (it is {phase.recipe.lr:g})"
         )
-
-
-def seeded(seed: int, purpose: str) -> Generator:
-    """A generator of its own for each purpose, so that drawing more for one does not move the others."""
-    digest = hashlib.sha256(f"{purpose} {seed}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)

@@ -1,0 +1,44 @@
+"""Ctrl-C and the like: finish the step, keep a checkpoint, then stop; a second Ctrl-C stops at once."""
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+from typing import Any, Self
+
+from sparc.experiment import Stop
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopOnSignal(Stop):
+    """In force while training goes on; before that there is nothing to keep, and a signal stops at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def asked(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def code(self) -> int:
+        """By which a shell knows what ended a process."""
+        return 128 + (self.signal or 0)
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None and number == signal.SIGINT:
+            os._exit(128 + number)
+        self.signal = number
+        # print() must not be entered a second time from within itself.
+        os.write(sys.stderr.fileno(), b"\nsparc: keeping a checkpoint; once more to stop at once\n")

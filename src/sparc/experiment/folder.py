@@ -1,0 +1,139 @@
+"""A run's folder: what is in it while it runs, when it was cut off, and when it is done."""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from sparc.errors import InputError
+from sparc.experiment.result import Result, read_result
+from sparc.files import boundary, is_locked, write_atomic
+from sparc.plain import build
+from sparc.train import Observer, Position, StageReport, TrainingReport, newest_content
+
+State = Literal["done", "running", "part-way", "failed"]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the things of one run lie."""
+
+    path: Path
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def about(self) -> Path:
+        """What is run, written when it starts, and why it failed, if it did."""
+        return self.path / "run.json"
+
+    def begin(self, config: dict[str, Any], tasks: int) -> None:
+        self._describe({"config": config, "tasks": tasks, "failed": None})
+
+    def fail(self, why: str) -> None:
+        """Note it for `sparc runs`; where even that cannot be written, the error itself is still told."""
+        with contextlib.suppress(OSError, ValueError):
+            self._describe({**json.loads(self.about.read_bytes()), "failed": why})
+
+    def clear(self) -> None:
+        """Take away all that an earlier run left."""
+        for file in (self.result, self.log):
+            file.unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    def _describe(self, content: dict[str, Any]) -> None:
+        write_atomic(self.about, (json.dumps(content, indent=1) + "\n").encode())
+
+
+class Log(Observer):
+    """`log.jsonl`: a line an epoch and a line a task as they come, beside whatever another observer does."""
+
+    def __init__(self, path: Path, inner: Observer, length: int, warn: Callable[[str], None]) -> None:
+        """What stands in the file after `length` bytes was written by a run that was cut off, and goes."""
+        self.inner = inner
+        self.file = path.open("ab")
+        there = self.file.seek(0, os.SEEK_END)
+        if there < length:
+            warn(f"{path} has lost its last {length - there} bytes: the lines of those epochs will be missing")
+        self.file.truncate(min(length, there))
+        self.file.seek(0, os.SEEK_END)
+
+    def resumed(self, where: str) -> None:
+        self.inner.resumed(where)
+
+    def training(self, report: TrainingReport) -> None:
+        if report.epoch_over:
+            self._line({"event": "epoch", **asdict(report)})
+        self.inner.training(report)
+
+    def stage(self, report: StageReport) -> None:
+        self._line({"event": "stage", **asdict(report)})
+        self.inner.stage(report)
+
+    def sync(self) -> int:
+        """How long it is on the disk."""
+        self.file.flush()
+        boundary("log written", Path(self.file.name))
+        os.fsync(self.file.fileno())
+        return self.file.tell()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def _line(self, content: dict[str, Any]) -> None:
+        self.file.write(json.dumps(content).encode() + b"\n")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run as it lies in its folder."""
+
+    folder: Path
+    config: dict[str, Any]
+    state: State
+    where: str
+    """How far it is, or why it failed; empty where there is nothing to say."""
+    result: Result | None
+
+
+def list_runs(out: Path) -> list[Listed]:
+    """All runs in a folder, by name."""
+    if not out.is_dir():
+        raise InputError(f"there is no folder {out}: make runs in it with sparc run … --out {out}")
+    folders = sorted(path for path in out.iterdir() if (path / "run.json").exists() or (path / "result.json").exists())
+    return [_listed(RunFolder(path)) for path in folders]
+
+
+def _listed(folder: RunFolder) -> Listed:
+    if folder.result.exists():
+        result = read_result(folder.result)
+        return Listed(folder.path, result.config, "done", "", result)
+    try:
+        about = json.loads(folder.about.read_bytes())
+        config, tasks, failed = dict(about["config"]), int(about["tasks"]), about["failed"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder.about} cannot be read ({error}): remove {folder.path}") from error
+    content = newest_content(folder.checkpoints)
+    where = build(Position, content["about"]["position"]).words(tasks) if content else f"task 1 of {tasks}, beginning"
+    if is_locked(folder.path):
+        return Listed(folder.path, config, "running", where, None)
+    if failed:
+        return Listed(folder.path, config, "failed", str(failed), None)
+    return Listed(folder.path, config, "part-way", where, None)

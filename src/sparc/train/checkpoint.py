@@ -1,0 +1,164 @@
+"""Checkpoints: folders from which a run goes on to the bit, each of them whole or not there.
+
+`step-N/` holds `state.safetensors` and `state.json`, which carries a checksum of both. No code is executed from them.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load as from_bytes
+from safetensors.torch import save_file
+from torch import Tensor
+
+from sparc.errors import InputError
+from sparc.files import UNFINISHED, boundary, whole_folder
+
+FORMAT = 1
+KEPT = 2
+"""The newest, and the one before it for when the newest cannot be read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that a trainer needs to go on."""
+
+    step: int
+    """How far it was; a later snapshot has a larger one."""
+    tensors: dict[str, Tensor]
+    about: dict[str, Any]
+    """The rest, as JSON has it."""
+
+    def under(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors of one part, by the names that it gave them."""
+        start = f"{prefix}."
+        return {name.removeprefix(start): value for name, value in self.tensors.items() if name.startswith(start)}
+
+
+class Checkpoints:
+    """Those of one run, in a folder of its own."""
+
+    def __init__(
+        self, folder: Path, run: str, environment: dict[str, Any], warn: Callable[[str], None] = lambda sentence: None
+    ) -> None:
+        """`run` says whose checkpoints they are; those of another are refused."""
+        self.folder = folder
+        self.run = run
+        self.environment = environment
+        self.warn = warn
+
+    def write(self, snapshot: Snapshot) -> None:
+        place = self.folder / f"step-{snapshot.step}"
+        if place.exists():  # stopped again before a single step was made
+            return
+        with whole_folder(place) as part:
+            weights = part / "state.safetensors"
+            _save({name: value.detach().cpu().contiguous() for name, value in snapshot.tensors.items()}, weights)
+            boundary("tensors written", weights)
+            with weights.open("rb") as file:
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            content = {
+                "format": FORMAT,
+                "run": self.run,
+                "environment": self.environment,
+                "step": snapshot.step,
+                "state.safetensors": checksum,
+                "about": snapshot.about,
+            }
+            text = json.dumps({"sha256": _digest(content), "content": content}, allow_nan=False)
+            (part / "state.json").write_text(text)
+        for older in self._places()[KEPT:]:
+            boundary("older one removed", older)
+            shutil.rmtree(older, ignore_errors=True)
+
+    def newest(self) -> Snapshot | None:
+        """The newest that is whole; what was left unfinished, or cannot be read, is cleared away."""
+        for part in self.folder.glob(f"step-*{UNFINISHED}"):
+            shutil.rmtree(part, ignore_errors=True)
+        for place in self._places():
+            try:
+                return self._read(place)
+            except _DamagedError as error:
+                self.warn(f"checkpoint {place} is damaged ({error}) and was removed: an older one is looked for")
+                shutil.rmtree(place, ignore_errors=True)
+        return None
+
+    def clear(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _places(self) -> list[Path]:
+        """Newest first."""
+        steps = {
+            int(found[1]): place
+            for place in (self.folder.iterdir() if self.folder.is_dir() else ())
+            if (found := re.fullmatch(r"step-(\d{1,18})", place.name))
+        }
+        return [steps[step] for step in sorted(steps, reverse=True)]
+
+    def _read(self, place: Path) -> Snapshot:
+        content = read_content(place)
+        if content["run"] != self.run:
+            raise InputError(f"checkpoint {place} is of another run: move it away, or start over with --fresh")
+        weights = _bytes(place / "state.safetensors")
+        if hashlib.sha256(weights).hexdigest() != content["state.safetensors"]:
+            raise _DamagedError("state.safetensors does not match its checksum")
+        changes = [
+            f"{name} {self.environment.get(name)} instead of {was}"
+            for name, was in content["environment"].items()
+            if self.environment.get(name) != was
+        ]
+        if changes:
+            self.warn(f"going on with {', '.join(changes)}: the last bits may come out otherwise")
+        return Snapshot(content["step"], from_bytes(weights), content["about"])
+
+
+def newest_content(folder: Path) -> dict[str, Any] | None:
+    """What the newest checkpoint in a folder says, without its tensors; None where there is none to be read."""
+    for place in Checkpoints(folder, "", {})._places():
+        try:
+            return read_content(place)
+        except _DamagedError:
+            continue
+    return None
+
+
+def read_content(place: Path) -> dict[str, Any]:
+    text = _bytes(place / "state.json")
+    try:
+        whole = json.loads(text)
+        content: dict[str, Any] = whole["content"]
+        if whole["sha256"] != _digest(content):
+            raise _DamagedError("state.json does not match its checksum")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _DamagedError(f"state.json cannot be read: {type(error).__name__}") from error
+    if content["format"] != FORMAT:
+        raise InputError(f"checkpoint {place} is of format {content['format']}, not {FORMAT}: start over with --fresh")
+    return content
+
+
+def _save(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:  # safetensors' own word for a full disk and the like
+        raise OSError(str(error)) from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise _DamagedError(f"{path.name} is missing") from error
+
+
+class _DamagedError(Exception):
+    """It is no whole checkpoint."""
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

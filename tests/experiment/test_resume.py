@@ -1,0 +1,355 @@
+"""A run that is cut off goes on, and ends as if nothing had happened."""
+
+import contextlib
+import errno
+import json
+import os
+import platform
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparc import files
+from sparc.cli.main import main
+from sparc.data.imageset import Splits
+from sparc.errors import InputError
+from sparc.experiment import Finished, RunConfig, Stop, Stopped, StreamSettings, list_runs, run
+from sparc.methods.sparc import SparcSettings
+from sparc.train import Observer, TrainingReport
+
+CONFIG = RunConfig.default("seq-digits", "sparc")
+CONFIG = replace(
+    CONFIG,
+    settings=SparcSettings(width=1 / 8),
+    recipe=replace(CONFIG.recipe, epochs=2, batch=16),
+    stream=StreamSettings(sizes=(3, 3)),
+)
+
+
+class StopAt(Stop):
+    """Asks for a stop the nth time that it is asked."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def asked(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.fixture
+def quick(splits: Splits) -> Callable[..., Finished]:
+    """A run of a second, with a checkpoint a step."""
+
+    def start(out: Path, config: RunConfig = CONFIG, **options: object) -> Finished:
+        return run(config, out, splits=splits, minutes=0, **options)  # type: ignore[arg-type]
+
+    return start
+
+
+def cut(quick: Callable[..., Finished], out: Path, times: int = 25) -> Path:
+    """The checkpoints of a run that was stopped."""
+    with pytest.raises(Stopped):
+        quick(out, stop=StopAt(times))
+    (folder,) = out.glob("*/checkpoints")
+    return folder
+
+
+def newest(checkpoints: Path) -> Path:
+    return max(checkpoints.iterdir(), key=lambda place: int(place.name.removeprefix("step-")))
+
+
+@pytest.fixture
+def kills(tmp_path: Path, record_property: Callable[[str, object], None]) -> Callable[[str, int], dict[str, int]]:
+    def report(kind: str, times: int) -> dict[str, int]:
+        script = Path(__file__).parents[1] / "kills.py"
+        command = [sys.executable, str(script), kind, str(times), str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3000, check=False)
+        assert done.returncode == 0, done.stderr
+        counts: dict[str, int] = json.loads(done.stdout)
+        record_property("figures", f"{kind}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+        return counts
+
+    return report
+
+
+def test_killed_at_each_kind_of_write_boundary(kills: Callable[[str, int], dict[str, int]]) -> None:
+    counts = kills("boundaries", 1)
+    assert counts["kills"] == counts["resumes"] == counts["identical ends"] >= 10
+
+
+def test_killed_at_random_moments(kills: Callable[[str, int], dict[str, int]]) -> None:
+    counts = kills("random", 20)
+    assert counts["kills"] == counts["resumes"] == counts["identical ends"] == 20
+
+
+def test_fed_corrupt_checkpoints(kills: Callable[[str, int], dict[str, int]]) -> None:
+    counts = kills("corrupt", 10)
+    assert counts["corrupt checkpoints fed"] == counts["resumes"] == counts["identical ends"] == 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "times"), [("boundaries", 1000), ("random", 100), ("corrupt", 100)])
+def test_killed_and_corrupted_many_times(kills: Callable[[str, int], dict[str, int]], kind: str, times: int) -> None:
+    counts = kills(kind, times)
+    assert len(set(counts.values())) == 1
+    assert counts["identical ends"] >= 100
+
+
+def test_the_first_checkpoint_that_is_damaged_is_named_and_the_older_one_used(
+    quick: Callable[..., Finished], tmp_path: Path
+) -> None:
+    checkpoints = cut(quick, tmp_path / "cut")
+    assert len(list(checkpoints.iterdir())) == 2
+    file = newest(checkpoints) / "state.safetensors"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    said: list[str] = []
+    finished = quick(tmp_path / "cut", warn=said.append)
+    (sentence,) = said
+    assert "damaged (state.safetensors does not match its checksum)" in sentence
+    assert finished.result.state_sha256 == quick(tmp_path / "whole").result.state_sha256
+
+
+def test_a_checkpoint_of_another_run_is_refused(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    checkpoints = cut(quick, tmp_path / "one")
+    other = replace(CONFIG, seed=1)
+    with pytest.raises(Stopped):
+        quick(tmp_path / "two", other, stop=StopAt(25))
+    (target,) = (tmp_path / "two").glob("*/checkpoints")
+    newest(checkpoints).rename(target / "step-99999")
+    with pytest.raises(InputError, match=r"step-99999 is of another run: .* --fresh"):
+        quick(tmp_path / "two", other)
+    assert quick(tmp_path / "two", other, fresh=True).result.config["seed"] == 1
+
+
+def test_another_version_warns(quick: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut(quick, tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr(platform, "python_version", lambda: "3.99.0")
+    quick(tmp_path, warn=said.append)
+    (sentence,) = said
+    assert "going on with python 3.99.0 instead of" in sentence
+
+
+def test_what_a_dead_writer_left_is_cleared_away(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    checkpoints = cut(quick, tmp_path)
+    (checkpoints / "step-777.tmp").mkdir()
+    (checkpoints / "step-777.tmp" / "state.json").write_text("{")
+    with pytest.raises(Stopped):
+        quick(tmp_path, stop=StopAt(3))
+    assert not list(checkpoints.glob("*.tmp"))
+
+
+def test_a_run_folder_belongs_to_one_process_at_a_time(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    folder = cut(quick, tmp_path).parent
+    with files.locked(folder), pytest.raises(InputError, match="another process is at work on"):
+        quick(tmp_path)
+    # A lock file whose owner died says nothing.
+    (tmp_path / f".{folder.name}.lock").write_text("")
+    assert not quick(tmp_path).was_there
+
+
+def test_fresh_starts_over(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    class Watching(Observer):
+        def __init__(self) -> None:
+            self.first: TrainingReport | None = None
+
+        def training(self, report: TrainingReport) -> None:
+            self.first = self.first or report
+
+    cut(quick, tmp_path)
+    watching = Watching()
+    quick(tmp_path, fresh=True, observe=lambda tasks: watching)
+    assert watching.first is not None
+    assert (watching.first.task, watching.first.epoch) == (1, 1)
+
+
+def test_runs_lists_what_is_done_part_way_and_failed(
+    quick: Callable[..., Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick(tmp_path)
+    with pytest.raises(Stopped):
+        quick(tmp_path, replace(CONFIG, seed=1), stop=StopAt(16))
+    with pytest.raises(InputError, match="lower --lr"):
+        quick(tmp_path, replace(CONFIG, seed=2, recipe=replace(CONFIG.recipe, lr=1e30)))
+    done, part_way, failed = list_runs(tmp_path)
+    assert (done.state, part_way.state, failed.state) == ("done", "part-way", "failed")
+    assert part_way.where == "task 1 of 2, epoch 2 of 2"
+    assert "the loss is" in failed.where
+    with files.locked(part_way.folder):
+        assert list_runs(tmp_path)[1].state == "running"
+    assert main(["runs", str(tmp_path)]) == 0
+    table = capsys.readouterr().out
+    assert "part-way" in table
+    assert "lower --lr" in " ".join(table.split())
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["state"] for each in listed] == ["done", "part-way", "failed"]
+    assert listed[0]["metrics"]["task_il"]["accuracy"] > 50
+
+
+def test_runs_refuses_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(tmp_path / "nothing")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(
+    quick: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = quick(tmp_path / "whole").result
+    written = 0
+
+    def full(where: str, path: Path) -> None:
+        nonlocal written
+        written += 1
+        if written > 60:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(files, "boundary", full)
+    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\): mend that and give the same"):
+        quick(tmp_path / "full")
+    monkeypatch.undo()
+    (listed,) = list_runs(tmp_path / "full")
+    checkpoints = listed.folder / "checkpoints"
+    assert len(list(checkpoints.glob("step-*"))) == 2
+    assert not list(checkpoints.glob("*.tmp"))
+    assert quick(tmp_path / "full").result.state_sha256 == whole.state_sha256
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
+    folder.mkdir()
+    size = f"size={kilobytes}k"
+    mount = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a file system is not allowed here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_really_full(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    whole = quick(tmp_path / "whole").result
+    out = tmp_path / "small"
+    with small_disk(out, kilobytes=200):
+        with pytest.raises(InputError, match=r"cannot be written \(.*No space left"):
+            quick(out)
+        subprocess.run(["mount", "-o", "remount,size=50m", str(out)], check=True)
+        assert quick(out).result.state_sha256 == whole.state_sha256
+
+
+def test_a_read_only_disk_is_refused_before_the_work(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    out = tmp_path / "read-only"
+    with small_disk(out, kilobytes=500):
+        subprocess.run(["mount", "-o", "remount,ro", str(out)], check=True)
+        with pytest.raises(InputError, match=r"--out .* cannot be written \(Read-only file system\)"):
+            quick(out / "runs")
+
+
+def test_a_log_that_was_cut_short_is_told(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    folder = cut(quick, tmp_path).parent
+    (folder / "log.jsonl").write_bytes(b"")
+    said: list[str] = []
+    quick(tmp_path, warn=said.append)
+    assert "has lost its last" in said[0]
+
+
+def test_minutes_below_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "seq-digits", "--checkpoint-minutes", "-1", "--out", str(tmp_path / "runs")]
+    assert main(command) == 2
+    assert "--checkpoint-minutes -1 must not be negative" in capsys.readouterr().err
+
+
+COMMAND = ["run", "seq-digits", "--width", "0.125", "--tasks", "2", "--epochs", "10", "--json", "--seed", "3"]
+
+
+def started(out: Path) -> subprocess.Popen[str]:
+    """`sparc run`, once it trains."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparc", *COMMAND, "--fresh", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for _ in range(600):
+        if list(out.glob("*/checkpoints/step-*")):
+            return process
+        time.sleep(0.05)
+    process.kill()
+    raise AssertionError(process.communicate())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_a_checkpoint_and_tells_how_to_go_on(
+    tmp_path: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = started(tmp_path)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    *_, last = said.strip().splitlines()
+    assert "stopped at task" in last
+    again = shlex.split(last.split("to go on: ")[1])
+    assert again == ["sparc", *COMMAND, "--out", str(tmp_path)]
+    if number == signal.SIGTERM:
+        return
+    assert main(again[1:]) == 0
+    resumed = json.loads(capsys.readouterr().out)["runs"][0]
+    assert main([*COMMAND, "--out", str(tmp_path / "whole")]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["state_sha256"] == resumed["state_sha256"]
+
+
+def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    # Stopped, it takes both signals before it makes another step.
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+MEMORY = """
+import json, sys, torch
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import kills
+from sparc.experiment import run
+from sparc.train import Observer
+
+class Watching(Observer):
+    megabytes = []
+    def training(self, report):
+        if report.epoch_over:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            self.megabytes.append(pages * 4096 / 2**20)
+
+torch.set_num_threads(1)
+config = replace(kills.CONFIG, recipe=replace(kills.CONFIG.recipe, epochs=100))
+run(config, Path(sys.argv[2]), splits=kills.SPLITS, observe=lambda tasks: Watching())
+print(json.dumps(Watching.megabytes))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc here to read the memory from")
+def test_memory_stays_flat_over_200_epochs(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    command = [sys.executable, "-c", MEMORY, str(Path(__file__).parents[1]), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    megabytes = json.loads(done.stdout)
+    assert len(megabytes) == 200
+    growth = (megabytes[-1] - megabytes[9]) / 190
+    record_property("figures", f"memory: {growth:.3f} MiB more an epoch over 190 epochs")
+    assert growth < 0.1
