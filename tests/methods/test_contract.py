@@ -1,6 +1,8 @@
 """One suite over every registered method."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,9 +10,10 @@ import torch
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
+from sparc.experiment import Stopped
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Batch, Method, Recipe
-from sparc.train import Trainer, evaluate, seeded
+from sparc.train import Checkpoints, Evaluation, Keeper, Position, Snapshot, Trainer, evaluate, seeded
 
 
 @pytest.fixture(params=list(METHODS.classes))
@@ -69,6 +72,61 @@ def test_all_its_state_is_in_its_state_dict(kind: type[Method], stream: Stream, 
     for method in (original, resumed):
         Trainer(method, recipe(kind), augment, seed=5).learn(stream[2])
     assert state_digest(resumed) == state_digest(original)
+
+
+class Cut(Keeper):
+    """Writes a checkpoint at every chance there is, and cuts the run off at one of them."""
+
+    def __init__(self, checkpoints: Checkpoints, at: int | None) -> None:
+        self.checkpoints = checkpoints
+        self.at = at
+        self.kept: list[Position] = []
+
+    def due(self) -> bool:
+        return True
+
+    def keep(self, snapshot: Callable[[], Snapshot]) -> None:
+        taken = snapshot()
+        self.kept.append(Position(**taken.about["position"]))
+        if self.at is not None:
+            self.checkpoints.write(taken)
+            if len(self.kept) > self.at:
+                raise Stopped
+
+
+def test_a_run_that_is_cut_off_ends_with_the_same_bits(
+    kind: type[Method], stream: Stream, augment: Augment, tmp_path: Path
+) -> None:
+    """In the middle and at the end of an epoch, at the end of a task, before and after it is tested, in every phase."""
+
+    def trainer(seed: int, place: str, cut: int | None = None) -> Trainer:
+        keeper = Cut(Checkpoints(tmp_path / place, "this run", {}), cut)
+        return Trainer(new(kind, seed), recipe(kind), augment, seed, keeper=keeper)
+
+    def ending(trainer: Trainer) -> tuple[str, list[tuple[Evaluation, Evaluation | None]]]:
+        reports = trainer.run(stream)
+        return state_digest(trainer.method), [(report.test, report.validation) for report in reports]
+
+    whole = trainer(0, "whole")
+    expected = ending(whole)
+    assert isinstance(whole.keeper, Cut)
+    kept = whole.keeper.kept
+    first_of_its_kind = {
+        (at.task, at.phase, at.learned, at.last is not None and at.epoch > at.last, at.step == 2): number
+        for number, at in reversed(list(enumerate(kept)))
+        if at.task >= 1  # where there is an older task to be remembered
+    }
+    assert len(first_of_its_kind) >= 6
+    for number in first_of_its_kind.values():
+        cut = trainer(0, f"cut-{number}", number)
+        with pytest.raises(Stopped):
+            cut.run(stream)
+        resumed = trainer(1, f"cut-{number}")  # another seed: whatever is not in the checkpoint comes out otherwise
+        snapshot = Checkpoints(tmp_path / f"cut-{number}", "this run", {}).newest()
+        assert snapshot is not None
+        resumed.restore(snapshot)
+        assert resumed.at.total_steps == kept[number].total_steps
+        assert ending(resumed) == expected, kept[number]
 
 
 def test_prediction_changes_nothing(kind: type[Method], stream: Stream, augment: Augment) -> None:
