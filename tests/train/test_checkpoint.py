@@ -165,4 +165,3 @@ def test_another_environment_is_told(snapshot: Snapshot, tmp_path: Path) -> None
 def test_an_empty_folder_has_none(tmp_path: Path) -> None:
     assert Checkpoints(tmp_path / "nothing", "run", {}).newest() is None
     assert newest_content(tmp_path / "nothing") is None
-
