@@ -16,7 +16,7 @@ UNFINISHED = ".tmp"
 
 
 def boundary(where: str, path: Path) -> None:
-    """Passed between two steps of writing; does nothing, unless a test pulls the plug here."""
+    """Passed between two steps of writing; does nothing, unless a test puts a hook here that pulls the plug."""
 
 
 @contextlib.contextmanager

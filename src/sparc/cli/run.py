@@ -12,11 +12,10 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
-from sparc.cli.stop import StopOnSignal
 from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
-from sparc.experiment import Finished, RunConfig, Stopped, StreamSettings, run, usual_recipe
+from sparc.experiment import Finished, RunConfig, StopOnSignal, Stopped, StreamSettings, run, usual_recipe
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
 
@@ -68,7 +67,7 @@ def main(arguments: list[str]) -> int:
     use_threads(machine.threads)
     config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
     finished: list[Finished] = []
-    stop = StopOnSignal()
+    stop = StopOnSignal(notice="keeping a checkpoint; once more to stop at once")
     for seed in range(choice.seed, choice.seed + choice.seeds):
         with Display(f"{choice.method}, seed {seed}") as display:
             try:

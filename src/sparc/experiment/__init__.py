@@ -4,6 +4,7 @@ from sparc.experiment.config import RunConfig, StreamSettings, usual_recipe
 from sparc.experiment.folder import Listed, list_runs
 from sparc.experiment.result import Result, read_result
 from sparc.experiment.run import Finished, Stop, Stopped, run
+from sparc.experiment.stop import StopOnSignal
 
 __all__ = [
     "Finished",
@@ -11,6 +12,7 @@ __all__ = [
     "Result",
     "RunConfig",
     "Stop",
+    "StopOnSignal",
     "Stopped",
     "StreamSettings",
     "list_runs",

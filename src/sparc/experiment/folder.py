@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from sparc import files
 from sparc.errors import InputError
 from sparc.experiment.result import Result, read_result
-from sparc.files import boundary, is_locked, write_atomic
+from sparc.files import is_locked, write_atomic
 from sparc.plain import build
 from sparc.train import Observer, Position, StageReport, TrainingReport, newest_content
 
@@ -87,7 +88,7 @@ class Log(Observer):
     def sync(self) -> int:
         """How long it is on the disk."""
         self.file.flush()
-        boundary("log written", Path(self.file.name))
+        files.boundary("log written", Path(self.file.name))
         os.fsync(self.file.fileno())
         return self.file.tell()
 

@@ -17,8 +17,9 @@ from safetensors.numpy import save_file
 from safetensors.torch import load as from_bytes
 from torch import Tensor
 
+from sparc import files
 from sparc.errors import InputError
-from sparc.files import UNFINISHED, boundary, whole_folder
+from sparc.files import UNFINISHED, whole_folder
 
 FORMAT = 1
 KEPT = 2
@@ -60,7 +61,7 @@ class Checkpoints:
         with whole_folder(place) as part:
             weights = part / "state.safetensors"
             _save(snapshot.tensors, weights)
-            boundary("tensors written", weights)
+            files.boundary("tensors written", weights)
             with weights.open("rb") as file:
                 checksum = hashlib.file_digest(file, "sha256").hexdigest()
             content = {
@@ -74,7 +75,7 @@ class Checkpoints:
             text = json.dumps({"sha256": _digest(content), "content": content}, allow_nan=False)
             (part / "state.json").write_text(text)
         for older in self._places()[KEPT:]:
-            boundary("older one removed", older)
+            files.boundary("older one removed", older)
             shutil.rmtree(older, ignore_errors=True)
 
     def newest(self) -> Snapshot | None:

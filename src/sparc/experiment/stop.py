@@ -4,18 +4,22 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Collection
 from types import FrameType
 from typing import Any, Self
 
-from sparc.experiment import Stop
+from sparc.experiment.run import Stop
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+USUAL = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopOnSignal(Stop):
     """In force while training goes on; before that there is nothing to keep, and a signal stops at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, signals: Collection[signal.Signals] = USUAL, notice: str = "") -> None:
+        """The notice is given when a signal has come."""
+        self.signals = signals
+        self.notice = notice
         self.signal: int | None = None
         self._before: dict[int, Any] = {}
 
@@ -29,7 +33,7 @@ class StopOnSignal(Stop):
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+            self._before = {number: signal.signal(number, self._handle) for number in self.signals}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -40,5 +44,6 @@ class StopOnSignal(Stop):
         if self.signal is not None and number == signal.SIGINT:
             os._exit(128 + number)
         self.signal = number
-        # print() must not be entered a second time from within itself.
-        os.write(sys.stderr.fileno(), b"\nsparc: keeping a checkpoint; once more to stop at once\n")
+        if self.notice:
+            # Not by print(), which must not be entered a second time from within itself.
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"\nsparc: {self.notice}\n".encode())

@@ -1,0 +1,131 @@
+"""The executor of this machine: worker processes with a thread each, as many as there are cores.
+
+A worker that dies, whatever killed it, is replaced, and its run goes on from its last checkpoint.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from sparc.experiment.grid import ATTEMPTS, Job, Outcome, Watcher, Worker
+from sparc.experiment.run import Stop, Stopped
+from sparc.experiment.stop import StopOnSignal
+
+CONTEXT = multiprocessing.get_context("forkserver")
+GLANCE = 0.2
+"""Seconds after which to look whether a stop was asked for."""
+
+
+class Processes:
+    """An executor with so many workers at a time."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or os.cpu_count() or 1
+
+    def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
+        CONTEXT.set_forkserver_preload(["sparc.experiment.grid"])  # so that torch is loaded once for all workers
+        crew = _Crew(jobs, watcher)
+        try:
+            crew.work(min(self.workers, len(jobs)), stop)
+        finally:
+            crew.dismiss()
+        return crew.outcomes
+
+
+@dataclass(eq=False)
+class _Hand:
+    """A worker process as its master sees it."""
+
+    process: BaseProcess
+    line: Connection
+    job: int
+
+
+class _Crew:
+    def __init__(self, jobs: Mapping[int, Job], watcher: Watcher) -> None:
+        self.jobs = jobs
+        self.watcher = watcher
+        self.waiting = list(jobs)
+        self.attempts = dict.fromkeys(jobs, 0)
+        self.outcomes: dict[int, Outcome] = {}
+        self.hands: list[_Hand] = []
+
+    def work(self, workers: int, stop: Stop) -> None:
+        stopping = False
+        while self.hands or (self.waiting and not stopping):
+            while not stopping and self.waiting and len(self.hands) < workers:
+                self._hire()
+            for hand in self._with_news():
+                self._listen(hand, stopping)
+            if stop.asked() and not stopping:
+                stopping = True
+                for hand in self.hands:
+                    hand.process.terminate()
+
+    def dismiss(self) -> None:
+        for hand in self.hands:
+            hand.process.kill()
+
+    def _with_news(self) -> list[_Hand]:
+        ready = wait([hand.line for hand in self.hands], GLANCE)
+        return [hand for hand in self.hands if hand.line in ready]
+
+    def _hire(self) -> None:
+        mine, theirs = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
+        process.start()
+        theirs.close()  # or the end of the process would not be the end of the line
+        hand = _Hand(process, mine, -1)
+        self.hands.append(hand)
+        self._assign(hand)
+
+    def _assign(self, hand: _Hand) -> None:
+        hand.job = self.waiting.pop(0)
+        self.attempts[hand.job] += 1
+        with contextlib.suppress(BrokenPipeError):  # it died meanwhile, which its line will tell
+            hand.line.send(self.jobs[hand.job])
+
+    def _listen(self, hand: _Hand, stopping: bool) -> None:
+        try:
+            news = hand.line.recv()
+        except (EOFError, ConnectionResetError):
+            self.hands.remove(hand)
+            hand.process.join()
+            if not stopping:
+                self._lost(hand.job)
+            return
+        if not isinstance(news, Outcome):
+            self.watcher.told(hand.job, news)
+            return
+        self._end(hand.job, news)
+        if self.waiting and not stopping:
+            self._assign(hand)
+        else:
+            self.hands.remove(hand)
+            hand.line.close()
+
+    def _lost(self, job: int) -> None:
+        if self.attempts[job] < ATTEMPTS:
+            self.watcher.lost(job, self.attempts[job])
+            self.waiting.insert(0, job)
+        else:
+            sentence = f"its worker died {ATTEMPTS} times, perhaps for want of memory: give --workers 1"
+            self._end(job, Outcome(self.jobs[job], error=sentence))
+
+    def _end(self, job: int, outcome: Outcome) -> None:
+        self.outcomes[job] = outcome
+        self.watcher.ended(job, outcome)
+
+
+def _serve(line: Connection) -> None:
+    """What a worker process does until there is nobody left to do it for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us too, but it is our master who says when to stop
+    worker = Worker()
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError, Stopped):
+        while True:
+            line.send(worker.do(line.recv(), line.send, StopOnSignal([signal.SIGTERM])))
