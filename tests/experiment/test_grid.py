@@ -1,0 +1,172 @@
+"""Many runs: each is done once, whoever does it and whatever becomes of the workers."""
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparc.experiment import RunConfig, Stop, Stopped, StreamSettings, run
+from sparc.experiment import processes as local
+from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watcher, find_finished, run_grid
+from sparc.experiment.on_ray import OnRay
+from sparc.experiment.processes import Processes
+from sparc.methods.sparc import SparcSettings
+from sparc.train import TrainingReport
+
+CONFIG = RunConfig.default("seq-digits", "sparc")
+CONFIG = replace(
+    CONFIG,
+    settings=SparcSettings(width=1 / 16),
+    recipe=replace(CONFIG.recipe, epochs=4, batch=64),
+    stream=StreamSettings(tasks=2),
+)
+
+
+def jobs(out: Path, seeds: int = 2) -> list[Job]:
+    return [Job(replace(CONFIG, seed=seed), out, minutes=0) for seed in range(seeds)]
+
+
+def digests(outcomes: list[Outcome]) -> list[str | None]:
+    return [outcome.result.state_sha256 if outcome.result else outcome.error for outcome in outcomes]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str | None]:
+    """What the runs come to when they are done one after another, in this process."""
+    out = tmp_path_factory.mktemp("alone")
+    return [run(job.config, out).result.state_sha256 for job in jobs(out)]
+
+
+class Killer(Watcher):
+    """Kills a worker when a run is well on its way."""
+
+    def __init__(self, kill: Callable[[], object], times: int = 1) -> None:
+        self.kill = kill
+        self.times = times
+        self.lost_jobs: list[int] = []
+        self.ends: list[int] = []
+
+    def told(self, job: int, report: Report) -> None:
+        if self.times and isinstance(report, TrainingReport) and report.epoch >= 2:
+            self.times -= 1
+            self.kill()
+
+    def lost(self, job: int, attempt: int) -> None:
+        self.lost_jobs.append(job)
+
+    def ended(self, job: int, outcome: Outcome) -> None:
+        self.ends.append(job)
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The process ids of all local workers there were."""
+    ids: list[int] = []
+    hire = local._Crew._hire
+
+    def watched(crew: local._Crew) -> None:
+        hire(crew)
+        ids.append(crew.hands[-1].process.pid or 0)
+
+    monkeypatch.setattr(local._Crew, "_hire", watched)
+    return ids
+
+
+def test_workers_do_what_one_process_does(tmp_path: Path, expected: list[str | None], hands: list[int]) -> None:
+    watcher = Killer(lambda: None, times=0)
+    assert digests(run_grid(jobs(tmp_path), Processes(2), watcher)) == expected
+    assert sorted(watcher.ends) == [0, 1]
+    assert len(hands) == 2
+    before = [path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")]
+    assert digests(run_grid(jobs(tmp_path), Processes(2))) == expected
+    assert [path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")] == before
+    assert len(hands) == 2, "what is there is not run again"
+
+
+def test_a_killed_worker_is_replaced_and_the_grid_ends_complete_and_equal(
+    tmp_path: Path, expected: list[str | None], hands: list[int]
+) -> None:
+    watcher = Killer(lambda: os.kill(hands[-1], signal.SIGKILL))
+    assert digests(run_grid(jobs(tmp_path), Processes(1), watcher)) == expected
+    assert len(watcher.lost_jobs) == 1
+    assert len(hands) == 2
+    assert not list(tmp_path.rglob("checkpoints"))
+
+
+def test_a_run_whose_workers_always_die_is_given_up(tmp_path: Path, hands: list[int]) -> None:
+    long = [
+        replace(job, config=replace(job.config, recipe=replace(CONFIG.recipe, epochs=400))) for job in jobs(tmp_path, 1)
+    ]
+    watcher = Killer(lambda: os.kill(hands[-1], signal.SIGKILL), times=99)
+    (outcome,) = run_grid(long, Processes(1), watcher)
+    assert outcome.error is not None
+    assert "its worker died 4 times" in outcome.error
+    assert len(hands) == ATTEMPTS
+
+
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, expected: list[str | None]) -> None:
+    first, second = jobs(tmp_path)
+    broken = replace(first, config=replace(first.config, recipe=replace(CONFIG.recipe, lr=1e30)))
+    failed, done = run_grid([broken, second], Processes(1))
+    assert failed.error is not None
+    assert "lower --lr" in failed.error
+    assert digests([done]) == expected[1:]
+
+
+class Soon(Stop):
+    """Asks for a stop once a run is on its way."""
+
+    def __init__(self) -> None:
+        self.now = False
+
+    def asked(self) -> bool:
+        return self.now
+
+
+def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[str | None]) -> None:
+    stop = Soon()
+    watcher = Killer(lambda: setattr(stop, "now", True))
+    with pytest.raises(Stopped, match="of 2 runs done"):
+        run_grid(jobs(tmp_path), Processes(1), watcher, stop)
+    assert list(tmp_path.rglob("step-*"))
+    assert digests(run_grid(jobs(tmp_path), Processes(2))) == expected
+
+
+def test_what_is_there_is_found_by_its_config(tmp_path: Path) -> None:
+    (job,) = jobs(tmp_path, 1)
+    assert find_finished(job) is None
+    folder = run(job.config, tmp_path).folder
+    assert find_finished(job) == folder
+    for other in (
+        replace(job, threads=2),
+        replace(job, config=replace(CONFIG, seed=1)),
+        replace(job, config=replace(CONFIG, settings=SparcSettings(width=1 / 8))),
+        replace(job, config=replace(CONFIG, benchmark="some/folder")),
+    ):
+        assert find_finished(other) is None
+
+
+def ray_workers() -> list[int]:
+    """The process ids of the workers that are at a run."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cmdline").read_bytes().startswith(b"ray::_do"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc here to find the workers in")
+def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, expected: list[str | None]) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
+    executor: Executor = OnRay()
+    watcher = Killer(lambda: os.kill(ray_workers()[0], signal.SIGKILL))
+    assert digests(run_grid(jobs(tmp_path), executor, watcher)) == expected
+    assert not watcher.times, "one was killed"
+    assert len(watcher.lost_jobs) == 1
+    assert sorted(watcher.ends) == [0, 1]
