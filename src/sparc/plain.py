@@ -42,6 +42,10 @@ def _build(kind: Any, value: Any, where: str) -> Any:
             return None
         (kind,) = (each for each in inner if each is not types.NoneType)
         return _build(kind, value, where)
+    if origin is typing.Literal:
+        if value not in inner:
+            raise ValueError(f"{where} should be {' or '.join(map(str, inner))}")
+        return value
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         try:
             if math.isfinite(value):

@@ -168,7 +168,7 @@ def test_fresh_starts_over(quick: Callable[..., Finished], tmp_path: Path) -> No
 
     cut(quick, tmp_path)
     watching = Watching()
-    quick(tmp_path, fresh=True, observe=lambda tasks: watching)
+    quick(tmp_path, fresh=True, observe=lambda tasks, folder: watching)
     assert watching.first is not None
     assert (watching.first.task, watching.first.epoch) == (1, 1)
 
@@ -339,7 +339,7 @@ class Watching(Observer):
 
 torch.set_num_threads(1)
 config = replace(kills.CONFIG, recipe=replace(kills.CONFIG.recipe, epochs=100))
-run(config, Path(sys.argv[2]), splits=kills.SPLITS, observe=lambda tasks: Watching())
+run(config, Path(sys.argv[2]), splits=kills.SPLITS, observe=lambda tasks, folder: Watching())
 print(json.dumps(Watching.megabytes))
 """
 

@@ -25,6 +25,7 @@ VERBS = {
     "card": "write a model card",
     "demo": "draw folders of pictures to try things on",
     "run": "learn a stream of tasks and measure how much is kept",
+    "compare": "run several methods, as far as they are missing, and compare them",
     "runs": "list runs: done, part-way, failed",
     "benchmarks": "list the streams that can be learned",
     "methods": "list the methods that can learn them",

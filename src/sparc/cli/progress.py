@@ -1,6 +1,7 @@
 """Progress and time left: a live bar on a terminal, plain lines elsewhere; always on standard error."""
 
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -47,7 +48,7 @@ class Display:
         share = done / total if total else 0.0
         self.show(what, share, f"{done:,}" + (f" of {total:,}" if total else ""))
 
-    def observe(self, tasks: int) -> Observer:
+    def observe(self, tasks: int, folder: Path | None = None) -> Observer:
         """Training begins."""
         return TrainingDisplay(self, tasks)
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +19,10 @@ from sparc.errors import InputError
 from sparc.experiment import Finished, RunConfig, StopOnSignal, Stopped, StreamSettings, run, usual_recipe
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
+from sparc.train import Observer
 
 DEFAULT_METHOD = "sparc"
-SWITCHES = ("--fresh", "--json")
+SWITCHES = ("--fresh", "--tensorboard", "--json")
 """Flags that take no value."""
 
 
@@ -54,6 +56,8 @@ class Machine:
     """How often, between the ends of epochs, to keep what a run that is cut off goes on from."""
     fresh: bool = False
     """Start over what has been run already, or in part."""
+    tensorboard: bool = False
+    """Write curves for TensorBoard into the run's folder as well (install sparc-cl[tensorboard])."""
     json: bool = False
     """Print the results as JSON instead of tables."""
 
@@ -79,7 +83,7 @@ def main(arguments: list[str]) -> int:
                         machine.device,
                         machine.fresh,
                         display.loading,
-                        display.observe,
+                        _with_tensorboard(display) if machine.tensorboard else display.observe,
                         finished[-1].splits if finished else None,
                         machine.checkpoint_minutes,
                         stop,
@@ -100,6 +104,12 @@ def main(arguments: list[str]) -> int:
     else:
         _print(finished)
     return 0
+
+
+def _with_tensorboard(display: Display) -> Callable[[int, Path], Observer]:
+    from sparc.report.tensorboard import TensorBoard
+
+    return lambda tasks, folder: TensorBoard(folder / "tensorboard", display.observe(tasks, folder))
 
 
 def _print(finished: list[Finished]) -> None:

@@ -1,13 +1,16 @@
 """The config of a run: all that its result depends on, and nothing else."""
 
+import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sparc.data import benchmarks
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, Splits
 from sparc.data.stream import Stream, equal_sizes
+from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods import METHODS, Method, Recipe, Settings
+from sparc.plain import build
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,37 @@ class RunConfig:
         """What the method's authors, and the benchmark, would have."""
         known = METHODS.find(method)
         return cls(benchmark, method, known.Settings(), usual_recipe(known, benchmarks.find(benchmark)))
+
+    def has(self, name: str) -> bool:
+        """Whether this can be set by name: a setting of the method, of the recipe or of the stream."""
+        return any(name in vars(part) for part in self._parts().values())
+
+    def with_value(self, name: str, text: str) -> "RunConfig":
+        """The same but for one value, which is given as it would be on the command line.
+
+        >>> RunConfig.default("seq-digits", "sparc").with_value("epochs", "3").recipe.epochs
+        3
+        """
+        parts = self._parts()
+        key = next((key for key, part in parts.items() if name in vars(part)), None)
+        if key is None:
+            raise unknown(f"setting of {self.method}", name, [each for part in parts.values() for each in vars(part)])
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        try:
+            # By way of JSON, as a tuple is a list there.
+            values = {**json.loads(json.dumps(asdict(parts[key]))), name: value}
+            changed: Any = {key: build(type(parts[key]), values)}
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{name}={text} cannot be: {error}") from error
+        return replace(self, **changed)
+
+    def _parts(self) -> dict[str, Settings | Recipe | StreamSettings]:
+        return {"settings": self.settings, "recipe": self.recipe, "stream": self.stream}
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

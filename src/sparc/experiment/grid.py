@@ -128,7 +128,7 @@ class Worker:
                 job.data,
                 job.device,
                 progress=lambda what, done, total: tell(f"{what}, {done:,}" + (f" of {total:,}" if total else "")),
-                observe=lambda tasks: _Telling(tell),
+                observe=lambda tasks, folder: _Telling(tell),
                 splits=self.splits if key == self.key else None,
                 minutes=job.minutes,
                 stop=stop,

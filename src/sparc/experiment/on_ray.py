@@ -4,7 +4,7 @@ A run whose worker is lost is begun again by Ray, and goes on from its last chec
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparc.errors import InputError
@@ -18,12 +18,14 @@ GLANCE = 0.2
 class OnRay:
     """An executor on the cluster at an address, or on one of its own, for as long as it takes."""
 
-    def __init__(self, address: str | None = None) -> None:
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        """A cluster of our own has so many workers; another has what it has."""
         self.address = address
+        self.workers = workers
 
     def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
         ray = _ray()
-        with _connected(ray, self.address):
+        with _connected(ray, self.address, self.workers):
             board = ray.remote(num_cpus=0)(_Board).remote()
             task = ray.remote(max_retries=ATTEMPTS - 1, retry_exceptions=False)(_do)
             numbers = {
@@ -90,10 +92,11 @@ def _ray() -> Any:
 
 
 @contextlib.contextmanager
-def _connected(ray: Any, address: str | None) -> Any:
+def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
+    # “local” is said, or a cluster that happens to run here would be joined.
+    where = {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
     try:
-        # Found by other means than ours, a cluster that happens to run here would be taken for the one that was meant.
-        ray.init(address=address or "local", include_dashboard=False, log_to_driver=False, logging_level="error")
+        ray.init(**where, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError(f"there is no Ray cluster at --address {address}: {str(error).splitlines()[0]}") from error
     try:

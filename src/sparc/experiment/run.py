@@ -66,7 +66,7 @@ def run(
     device: str = "cpu",
     fresh: bool = False,
     progress: Progress = no_progress,
-    observe: Callable[[int], Observer] = lambda tasks: Observer(),
+    observe: Callable[[int, Path], Observer] = lambda tasks, folder: Observer(),
     splits: Splits | None = None,
     minutes: float = 5.0,
     stop: Stop | None = None,
@@ -74,8 +74,9 @@ def run(
 ) -> Finished:
     """Run what is not there yet, from the last checkpoint where there is one.
 
-    Pictures that an earlier run of the same benchmark has loaded can be handed on as `splits`. A checkpoint is written
-    at the end of every epoch and task, and at least every so many minutes.
+    Pictures that an earlier run of the same benchmark has loaded can be handed on as `splits`. `observe` makes an
+    observer, of the number of tasks and the run's folder. A checkpoint is written at the end of every epoch and task,
+    and at least every so many minutes.
     """
     if not minutes >= 0:
         raise InputError(f"--checkpoint-minutes {minutes:g} must not be negative")
@@ -112,7 +113,7 @@ def run(
         try:
             folder.begin(config.as_json(), len(stream))
             log_length = snapshot.about["log"] if snapshot else 0
-            with Log(folder.log, observe(len(stream)), log_length, warn) as log, stop or Stop() as stop:
+            with Log(folder.log, observe(len(stream), folder.path), log_length, warn) as log, stop or Stop() as stop:
                 keeper = RunKeeper(checkpoints, log, minutes, stop)
                 trainer = Trainer(method, config.recipe, augment, config.seed, log, keeper=keeper)
                 if snapshot:

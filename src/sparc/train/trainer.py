@@ -41,6 +41,8 @@ class TrainingReport:
     """Over the epoch so far."""
     done: float
     """Share of the whole run's training."""
+    total_steps: int
+    """Of the whole run so far."""
 
     @property
     def epoch_over(self) -> bool:
@@ -86,7 +88,7 @@ class Position:
     learned: bool = False
     """The task is over, but not tested yet."""
     total_steps: int = 0
-    """Of the whole run; the end of a task's training and that of its testing are one each."""
+    """Of the whole run; the end of a task's training and that of its testing count one each."""
     images: int = 0
     """Shown in the whole run."""
     images_before: int = 0
@@ -313,6 +315,7 @@ class Trainer:
                     loss=float(self._losses[: at.step].mean()),
                     images_per_second=seen / (now - start),
                     done=at.images / total,
+                    total_steps=at.total_steps,
                 )
                 self.observer.training(report)
                 told, checked = now, at.step

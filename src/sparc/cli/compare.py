@@ -1,0 +1,124 @@
+"""`sparc compare`: run several methods on a benchmark, as far as they have not been run, and compare them.
+
+A method may have values of its own after colons, `sparc:width=0.5:epochs=20`; --set gives some to all that take them.
+"""
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from sparc.cli.grid_view import GridView
+from sparc.cli.parse import parse
+from sparc.errors import InputError
+from sparc.experiment import RunConfig, StopOnSignal, Stopped
+from sparc.experiment.grid import Executor, Job, Outcome, run_grid
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Where runs are done."""
+
+    out: Path = Path("runs")
+    """Where the runs' folders are made, and looked for."""
+    data: Path | None = None
+    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
+    workers: int | None = None
+    """Runs at a time, with one thread each; as many as there are cores unless you say otherwise."""
+    executor: Literal["processes", "ray"] = "processes"
+    """Who does the runs: processes of this machine, or a Ray cluster (install sparc-cl[ray])."""
+    address: str | None = None
+    """Of the Ray cluster, whose machines share --out and --data; without it one is started here for the while."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise InputError(f"--workers {self.workers} does nothing: give at least 1")
+        if self.address is not None and self.executor != "ray":
+            raise InputError("--address is a Ray cluster's: add --executor ray")
+
+    @property
+    def at_a_time(self) -> int:
+        return self.workers or os.cpu_count() or 1
+
+    def new_executor(self) -> Executor:
+        if self.executor == "ray":
+            from sparc.experiment.on_ray import OnRay
+
+            return OnRay(self.address, self.workers)
+        from sparc.experiment.processes import Processes
+
+        return Processes(self.at_a_time)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    benchmark: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BENCHMARK")]
+    """A name from `sparc benchmarks`, a data set's, or a folder that holds one folder of pictures a class."""
+    methods: str = "sparc,sgd"
+    """Names from `sparc methods`, with commas between; `sparc:width=0.5` gives one a value of its own."""
+    seeds: int = 3
+    """How many, from 0 on."""
+    set: tuple[str, ...] = ()
+    """Values for every method that takes them, such as epochs=5 width=0.25 buffer=500."""
+    json: bool = False
+    """Print the comparison as JSON instead of a table."""
+    machines: Annotated[Machines, tyro.conf.OmitArgPrefixes] = Machines()
+
+
+def main(arguments: list[str]) -> int:
+    given: Arguments = parse(Arguments, "compare", __doc__, arguments)
+    if given.seeds < 1:
+        raise InputError(f"--seeds {given.seeds} runs nothing: give at least 1")
+    methods = chosen(given.benchmark, given.methods, given.set)
+    configs = [replace(config, seed=seed) for config in methods for seed in range(given.seeds)]
+    outcomes = do_all(configs, given.machines, ["compare", *arguments])
+    if isinstance(outcomes, int):
+        return outcomes
+    return 0
+
+
+def do_all(configs: list[RunConfig], machines: Machines, command: list[str]) -> list[Outcome] | int:
+    """How all the runs ended, or the exit code with which they were stopped."""
+    jobs = [Job(config, machines.out.absolute(), machines.data and machines.data.absolute()) for config in configs]
+    stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
+    with GridView(jobs, machines.at_a_time) as view:
+        try:
+            return run_grid(jobs, machines.new_executor(), view, stop)
+        except Stopped as where:
+            view.line(f"sparc: stopped with {where}; to go on: {shlex.join(['sparc', *command])}")
+            return stop.code
+
+
+def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunConfig]:
+    """A config a method, with the values that were set.
+
+    >>> [config.recipe.epochs for config in chosen("seq-digits", "sparc:epochs=5,sgd", ["epochs=2"])]
+    [5, 2]
+    """
+    configs = []
+    used: set[str] = set()
+    for word in methods.split(","):
+        method, *own = word.strip().split(":")
+        config = RunConfig.default(benchmark, method)
+        for name, text in map(_pair, everywhere):
+            if config.has(name):
+                config = config.with_value(name, text)
+                used.add(name)
+        for name, text in map(_pair, own):
+            config = config.with_value(name, text)
+        configs.append(config)
+    for name, _ in map(_pair, everywhere):
+        if name not in used:
+            raise InputError(f"--set {name} is a setting of none of {methods}: see sparc run --method NAME --help")
+    return configs
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"“{text}” sets nothing: write NAME=VALUE, such as epochs=5")
+    return name.replace("-", "_"), value

@@ -1,0 +1,105 @@
+"""Many runs at a glance: a live table on a terminal, plain lines elsewhere; always on standard error."""
+
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+
+from sparc.cli.progress import LINE_SECONDS, duration
+from sparc.experiment.grid import Job, Outcome, Report, Watcher
+from sparc.report.tables import plain_table
+from sparc.train import StageReport, TrainingReport
+
+
+@dataclass
+class _Row:
+    job: Job
+    begun: float | None = None
+    done_before: float = 0.0
+    """By an earlier attempt, as far as the first report tells."""
+    done: float = 0.0
+    at: str = "waiting"
+    over: bool = False
+
+
+class GridView(Watcher):
+    """Which run, which task and epoch, images/s, time left."""
+
+    def __init__(self, jobs: list[Job], workers: int) -> None:
+        self.rows = [_Row(job) for job in jobs]
+        self.workers = workers
+        self.console = Console(stderr=True)
+        self.live = Live(get_renderable=self._table, console=self.console, transient=True, refresh_per_second=4)
+        self.said = self.start = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.live.stop()
+
+    def told(self, job: int, report: Report) -> None:
+        row = self.rows[job]
+        if isinstance(report, TrainingReport):
+            if row.begun is None:
+                row.begun, row.done_before = time.monotonic(), report.done
+            row.done = report.done
+            row.at = (
+                f"task {report.task}, epoch {report.epoch}/{report.epochs}"
+                + (f" ({report.phase})" if report.phase != "train" else "")
+                + f", loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{self._left(row)}"
+            )
+        elif isinstance(report, StageReport):
+            seen = len(report.test.task_il)
+            row.at = f"task {report.task} learned, Task-IL {sum(report.test.task_il) / seen:.1f} %"
+        else:
+            row.at = report
+        if not self.console.is_terminal and time.monotonic() - self.said > LINE_SECONDS:
+            for each in self.rows:
+                if each.at != "waiting" and not each.over:
+                    self.line(f"{each.job.title}: {each.done:.0%}, {each.at}")
+
+    def lost(self, job: int, attempt: int) -> None:
+        self.rows[job].begun = None
+        self.line(f"{self.rows[job].job.title}: its worker died, another goes on (attempt {attempt + 1})")
+
+    def ended(self, job: int, outcome: Outcome) -> None:
+        row = self.rows[job]
+        row.over, row.done = True, 1.0
+        spent = f" in {duration(time.monotonic() - row.begun)}" if row.begun else ", as it was there already"
+        over = sum(each.over for each in self.rows)
+        self.line(
+            f"{row.job.title}: "
+            + (f"failed: {outcome.error}" if outcome.error else f"done{spent}")
+            + f" ({over} of {len(self.rows)})"
+        )
+
+    def line(self, text: str) -> None:
+        self.said = time.monotonic()
+        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+    def _left(self, row: _Row) -> str:
+        assert row.begun is not None
+        spent, share = time.monotonic() - row.begun, row.done - row.done_before
+        return f", {duration(spent * (1 - row.done) / share)} left" if spent > 3 and share > 0 else ""
+
+    def _table(self) -> RenderableType:
+        over = sum(row.over for row in self.rows)
+        spent = duration(time.monotonic() - self.start)
+        table = plain_table(
+            f"{over} of {len(self.rows)} runs, {self.workers} at a time, {spent}", "run", "", "", words=True
+        )
+        for row in self.rows:
+            if not row.over and row.at != "waiting":
+                bar = ProgressBar(total=1.0, completed=row.done, width=20)
+                table.add_row(escape(row.job.title), bar, escape(row.at))
+        return table

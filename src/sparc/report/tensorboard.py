@@ -1,0 +1,39 @@
+"""Curves for TensorBoard: loss and speed an epoch, accuracies a task."""
+
+from pathlib import Path
+
+from sparc.errors import InputError
+from sparc.train import Observer, StageReport, TrainingReport
+
+
+class TensorBoard(Observer):
+    """Beside whatever another observer does. A run that is taken up again goes on with the same curves."""
+
+    def __init__(self, folder: Path, inner: Observer) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise InputError("--tensorboard needs TensorBoard: pip install 'sparc-cl[tensorboard]'") from error
+        self.inner = inner
+        self.writer = SummaryWriter(str(folder))
+        self.steps = 0
+
+    def resumed(self, where: str) -> None:
+        self.inner.resumed(where)
+
+    def training(self, report: TrainingReport) -> None:
+        self.inner.training(report)
+        self.steps = report.total_steps
+        if report.epoch_over:
+            self._write({"loss": report.loss, "images per second": report.images_per_second})
+
+    def stage(self, report: StageReport) -> None:
+        self.inner.stage(report)
+        for setting, row in (("Class-IL", report.test.class_il), ("Task-IL", report.test.task_il)):
+            tasks = {f"{setting}/task {task + 1}": value for task, value in enumerate(row)}
+            self._write({f"{setting}/mean": sum(row) / len(row), **tasks})
+
+    def _write(self, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, self.steps)
+        self.writer.flush()
