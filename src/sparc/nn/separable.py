@@ -7,6 +7,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import conv2d
 
+from sparc.nn.functions import pointwise
+
 
 class SeparableConv(nn.Module):
     """3×3 depth-wise, 1×1 point-wise, batch norm; no non-linearity between the first two.
@@ -25,9 +27,7 @@ class SeparableConv(nn.Module):
 
     def forward(self, x_BCHW: Tensor, semantic: Tensor) -> Tensor:  # noqa: N803
         x = conv2d(x_BCHW, self.depthwise, stride=self.stride, padding=1, groups=self.depthwise.shape[0])
-        # One convolution with the two banks joined is the two convolutions' outputs joined, in one kernel.
-        filters = torch.cat((self.pointwise, semantic)) if len(semantic) else self.pointwise
-        out: Tensor = self.norm(conv2d(x, filters))
+        out: Tensor = self.norm(pointwise(x, self.pointwise, semantic))
         return out
 
 

@@ -11,10 +11,10 @@ from typing import Self, cast
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import conv2d, relu
 
 from sparc.data.imageset import SMALLEST_SIDE
 from sparc.errors import InputError
+from sparc.nn.functions import two_of_each
 from sparc.nn.head import Head, count_parameters
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
 from sparc.nn.separable import SeparableConv, new_pointwise
@@ -74,7 +74,7 @@ class Shortcut(nn.Module):
         self.weight = nn.Parameter(torch.ones(2 * channels, 1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        return conv2d(x, self.weight, stride=2, groups=x.shape[1])
+        return two_of_each(x, self.weight)
 
 
 class Block(nn.Module):
@@ -87,8 +87,10 @@ class Block(nn.Module):
         self.shortcut = Shortcut(first.channels) if first.stride > 1 else nn.Identity()
 
     def forward(self, x: Tensor, semantic: tuple[Tensor, Tensor]) -> Tensor:
-        out = relu(self.first(x, semantic[0]))
-        return relu(self.second(out, semantic[1]) + self.shortcut(x))
+        # In place: batch norm's backward pass needs what went into it, not what came out.
+        out = self.first(x, semantic[0]).relu_()
+        out = self.second(out, semantic[1])
+        return cast(Tensor, out.add_(self.shortcut(x)).relu_())
 
 
 class WorkingMemory(nn.Module):
@@ -107,7 +109,7 @@ class WorkingMemory(nn.Module):
     def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
         """What the head sees: the last map, averaged over its places."""
         stem, *rest = semantic.filters
-        x = relu(self.stem(x, stem))
+        x = self.stem(x.contiguous(memory_format=torch.channels_last), stem).relu_()
         for block, first, second in zip(self.blocks, rest[::2], rest[1::2], strict=True):
             x = block(x, (first, second))
         return x.mean((2, 3))
