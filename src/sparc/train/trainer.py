@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
+from sparc.allocator import keep_freed_memory
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Stream, Task
@@ -154,6 +155,7 @@ class Trainer:
         self._optimizer_memory: dict[str, Tensor] = {}
         """Out of a snapshot, until there is an optimizer to give it to."""
         self._clock = time.perf_counter()
+        keep_freed_memory()
 
     def run(self, stream: Stream) -> list[StageReport]:
         """Learn every task that has not been learned; after each of them, test on all tasks so far."""
