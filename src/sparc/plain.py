@@ -28,6 +28,8 @@ def build(kind: type[T], value: object) -> T:
 
 
 def _build(kind: Any, value: Any, where: str) -> Any:
+    if kind is Any:
+        return value
     if is_dataclass(kind):
         return _dataclass(kind, value, where)
     origin, inner = get_origin(kind), get_args(kind)
@@ -37,6 +39,10 @@ def _build(kind: Any, value: Any, where: str) -> Any:
             raise ValueError(f"{where} should be a list" + ("" if any_length else f" of {len(inner)}"))
         kinds = [inner[0]] * len(value) if any_length else inner
         return origin(_build(each, part, where) for each, part in zip(kinds, value, strict=True))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} should be an object")
+        return {name: _build(inner[1], part, where) for name, part in value.items()}
     if origin in (types.UnionType, typing.Union):
         if value is None and types.NoneType in inner:
             return None

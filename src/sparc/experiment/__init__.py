@@ -1,7 +1,7 @@
 """Runs: a run is a pure function of its config."""
 
 from sparc.experiment.config import RunConfig, StreamSettings, usual_recipe
-from sparc.experiment.folder import Listed, list_runs
+from sparc.experiment.folder import Listed, find_results, list_runs
 from sparc.experiment.result import Result, read_result
 from sparc.experiment.run import Finished, Stop, Stopped, run
 from sparc.experiment.stop import StopOnSignal
@@ -15,6 +15,7 @@ __all__ = [
     "StopOnSignal",
     "Stopped",
     "StreamSettings",
+    "find_results",
     "list_runs",
     "read_result",
     "run",

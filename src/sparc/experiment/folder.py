@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -120,6 +120,20 @@ def list_runs(out: Path) -> list[Listed]:
         raise InputError(f"there is no folder {out}: make runs in it with sparc run … --out {out}")
     folders = sorted(path for path in out.iterdir() if (path / "run.json").exists() or (path / "result.json").exists())
     return [_listed(RunFolder(path)) for path in folders]
+
+
+def find_results(paths: Iterable[Path]) -> dict[Path, Result]:
+    """Results by run folder, from run folders and from folders of such, each once; nothing but results is read."""
+    folders: dict[Path, Path] = {}
+    for path in paths:
+        if not path.is_dir():
+            raise InputError(f"there is no folder {path}: name a run's folder, or what sparc run was given as --out")
+        found = [each for each in (path, *sorted(path.iterdir())) if RunFolder(each).result.is_file()]
+        if not found:
+            raise InputError(f"{path} has no result in it: make one with sparc run … --out {path}")
+        for folder in found:
+            folders.setdefault(folder.resolve(), folder)
+    return {folder: read_result(RunFolder(folder).result) for folder in folders.values()}
 
 
 def _listed(folder: RunFolder) -> Listed:

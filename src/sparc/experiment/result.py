@@ -9,8 +9,11 @@ from typing import Any
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.metrics import Metrics, efficiency, summarize, task_probabilities
+from sparc.plain import build
 
 FORMAT = 1
+MOST = 10**15
+"""No count in a result comes near it; sums and logarithms of smaller ones can be taken."""
 Matrix = list[list[float | None]]
 """R with None above the diagonal, as JSON has no nan."""
 
@@ -61,12 +64,15 @@ class Result:
 
 
 def read_result(path: Path) -> Result:
+    """Everything is checked, as the file may come from anybody."""
     try:
         content = json.loads(path.read_bytes())
         if content["format"] != FORMAT:
             raise InputError(f"{path} is of format {content['format']}, not {FORMAT}: run it again with --fresh")
-        return Result(**{field.name: content[field.name] for field in fields(Result)})
-    except (ValueError, KeyError, TypeError) as error:
+        result = build(Result, {field.name: content[field.name] for field in fields(Result)})
+        _check(result)
+        return result
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} is not a result ({error}): run it again with --fresh") from error
@@ -83,6 +89,55 @@ def triangle(rows: list[list[float]]) -> Matrix:
 
 def numbers(matrix: Matrix) -> list[list[float]]:
     return [[math.nan if value is None else value for value in row] for row in matrix]
+
+
+def _check(result: Result) -> None:
+    """ValueError where values of the right types cannot be those of a run."""
+    tasks, config = len(result.sizes), result.config
+    counts = [
+        *(result.parameters, result.buffer_bytes, *result.passes.values()),
+        *(count for row in result.landings or () for count in row),
+        *(second for seconds in result.seconds.values() for second in seconds),
+    ]
+    matrices = [result.class_il, result.task_il, *(result.validation or {}).values()]
+    right = {
+        "config should have a benchmark, a method and a seed": all(
+            type(config.get(name)) is kind for name, kind in {"benchmark": str, "method": str, "seed": int}.items()
+        ),
+        "config, data and environment should have plain values": _is_plain([config, result.data, result.environment]),
+        "counts and seconds should not be negative": all(0 <= count < MOST for count in counts),
+        "parameters should be some": result.parameters > 0,
+        "passes should be forward and backward": result.passes.keys() == {"forward", "backward"},
+        "seconds should be of training and testing each task": all(
+            len(result.seconds.get(name, [])) == tasks for name in ("train", "test")
+        ),
+        "sizes should add up to the number of classes": min(result.sizes, default=0) > 0
+        and sum(result.sizes) == len(result.class_names),
+        "an accuracy matrix should have percentages up to its diagonal, a row and a column a task": all(
+            _is_triangle(matrix, tasks) for matrix in matrices if matrix is not None
+        ),
+        "landings should have a row and a column a task": result.class_il is None
+        or (len(result.landings) == tasks and all(len(row) == tasks and any(row) for row in result.landings)),
+    }
+    for sentence, holds in right.items():
+        if not holds:
+            raise ValueError(sentence)
+
+
+def _is_triangle(matrix: Matrix, tasks: int) -> bool:
+    return [len(row) for row in matrix] == [tasks] * tasks and all(
+        value is None if column > stage else value is not None and 0 <= value <= 100
+        for stage, row in enumerate(matrix)
+        for column, value in enumerate(row)
+    )
+
+
+def _is_plain(value: Any, depth: int = 6) -> bool:
+    """Of limited depth, and with no number that JSON does not have."""
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return depth > 0 and all(_is_plain(part, depth - 1) for part in parts)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _no_nan(values: dict[str, float]) -> dict[str, float | None]:
