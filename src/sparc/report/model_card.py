@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sparc.model_file import VERSION, About, LearnedTask, Model
 from sparc.report.tables import plain_table
-from sparc.report.words import percent
+from sparc.report.words import percent, size
 from sparc.text import one_line
 
 FEW = 5
@@ -132,7 +132,7 @@ def _overview(model: Model, path: Path) -> Table:
         "net": f"width {shape.width:g}, depth {shape.depth}, {shape.shared:.0%} of the point-wise filters shared",
         "α, kept at a consolidation": f"{about.alpha:g}",
         "κ, largest activation of a head": f"{about.kappa:g}",
-        "file": f"{_size(path.stat().st_size)}, format {VERSION}",
+        "file": f"{size(path.stat().st_size)}, format {VERSION}",
         "made with": f"{one_line(about.made_with)}, seed {about.seed}",
     }
     if again := relearned(about):
@@ -215,7 +215,7 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
         f"with the first task, and afterwards keeps {about.alpha:g} of itself at each consolidation. Each head is "
         f"scaled so that its largest usual activation is {about.kappa:g}.",
         "",
-        f"The file has {_size(path.stat().st_size)} and {counts.total:,} parameters: "
+        f"The file has {size(path.stat().st_size)} and {counts.total:,} parameters: "
         + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model).items())
         + f". The net has width {shape.width:g} and depth {shape.depth}; pictures are normalized with mean "
         f"{_numbers(about.mean)} and deviation {_numbers(about.std)}; the seed is {about.seed}.",
@@ -284,11 +284,3 @@ def _numbers(values: Sequence[float]) -> str:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _size(size: int) -> str:
-    """
-    >>> _size(1_234_567), _size(34_567)
-    ('1.2 MB', '35 kB')
-    """
-    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"

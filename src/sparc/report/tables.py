@@ -1,15 +1,15 @@
 """Tables for a terminal."""
 
 from dataclasses import asdict
-from math import isnan
-from statistics import mean, stdev
+from statistics import mean
 
 from rich import box
 from rich.table import Table
 
 from sparc.experiment.result import Matrix, Result, numbers
 from sparc.metrics import efficiency, summarize, task_probabilities
-from sparc.report.words import METRIC_TITLES, SETTING_TITLES, percent
+from sparc.report.comparison import mean_and_deviation
+from sparc.report.words import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
 
 
 def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
@@ -87,9 +87,8 @@ def parameters_table(result: Result) -> Table:
 
 def seeds_table(results: list[Result]) -> Table:
     """A row a seed, then mean and sample deviation."""
-    shown = {"accuracy": "A_T", "average": "Ā", "forgetting": "forgetting"}
-    columns = [(setting, name) for setting in SETTING_TITLES for name in shown]
-    titles = [f"{SETTING_TITLES[setting]}\n{shown[name]}" for setting, name in columns]
+    columns = [(setting, name) for setting in SETTING_TITLES for name in ("accuracy", "average", "forgetting")]
+    titles = [f"{SETTING_TITLES[setting]}\n{METRIC_SYMBOLS[name]}" for setting, name in columns]
     table = plain_table("All seeds, in percent; deviation of a sample (n − 1)", "seed", *titles)
     rows = [[asdict(result.metrics()[setting])[name] for setting, name in columns] for result in results]
     for result, row in zip(results, rows, strict=True):
@@ -111,14 +110,3 @@ def summary(results: list[Result]) -> dict[str, dict[str, dict[str, float | None
         }
         for setting, values in metrics.items()
     }
-
-
-def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]:
-    """None for what cannot be said, such as the deviation of a single value.
-
-    >>> mean_and_deviation([1.0, 3.0]), mean_and_deviation([1.0]), mean_and_deviation([float("nan")] * 2)
-    ((2.0, 1.4142135623730951), (1.0, None), (None, None))
-    """
-    if any(isnan(value) for value in values):
-        return None, None
-    return mean(values), stdev(values) if len(values) > 1 else None

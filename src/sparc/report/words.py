@@ -10,6 +10,23 @@ METRIC_TITLES = {
     "plasticity": "Plasticity ↑",
     "trade_off": "Trade-off ↑",
 }
+METRIC_SYMBOLS = {
+    "accuracy": "A_T",
+    "average": "Ā",
+    "forgetting": "forgetting",
+    "stability": "stability",
+    "plasticity": "plasticity",
+    "trade_off": "trade-off",
+}
+"""The same, where there is little room."""
+METRIC_MEANINGS = {
+    "accuracy": "mean accuracy over all tasks after the last one",
+    "average": "mean of the stages' accuracies, each over the tasks learned by then",
+    "forgetting": "mean drop of a task's accuracy from when it was learned to the end",
+    "stability": "mean accuracy at the end on all tasks but the last",
+    "plasticity": "mean accuracy on each task when it was learned",
+    "trade_off": "harmonic mean of stability and plasticity",
+}
 SETTING_TITLES = {"class_il": "Class-IL", "task_il": "Task-IL"}
 
 
@@ -19,6 +36,14 @@ def percent(value: float | None, digits: int = 2) -> str:
     ('81.23', '–')
     """
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def size(count: float) -> str:
+    """
+    >>> size(1_234_567), size(34_567), size(0)
+    ('1.2 MB', '35 kB', '0 kB')
+    """
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
 def heading(config: dict[str, object]) -> str:

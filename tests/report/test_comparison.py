@@ -1,0 +1,182 @@
+import json
+import math
+from dataclasses import replace
+from statistics import mean, stdev
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparc.experiment.result import Result, triangle
+from sparc.metrics import summarize
+from sparc.report.comparison import COLUMN, COLUMNS, MAIN, Row, compare, landings, matrix, ranked, stages, streams
+from sparc.report.tables import summary
+
+
+def result(
+    method: str = "sparc", seed: int = 0, rows: tuple[tuple[float, ...], ...] = ((90,), (60, 80)), **settings: object
+) -> Result:
+    tasks = len(rows)
+    return Result(
+        config={"method": method, "benchmark": "seq-digits", "seed": seed, "settings": settings},
+        class_names=[str(label) for label in range(2 * tasks)],
+        sizes=[2] * tasks,
+        class_il=triangle([list(row) for row in rows]),
+        task_il=triangle([[100.0] * (stage + 1) for stage in range(tasks)]),
+        validation=None,
+        landings=[[3] + [1] * (tasks - 1)] * tasks,
+        parameters=1_000_000,
+        parameters_by_owner={"net": 1_000_000},
+        passes={"forward": 1, "backward": 1},
+        buffer_bytes=0,
+        seconds={"train": [1.0 + seed] * tasks, "test": [1.0] * tasks},
+        state_sha256="",
+        data={},
+        environment={},
+    )
+
+
+def needs_task(method: str, **change: object) -> Result:
+    return replace(result(method), class_il=None, **change)  # type: ignore[arg-type]
+
+
+def best(rows: list[Row], name: str) -> list[str]:
+    return [row.label for row in rows if row.cells[name].best]
+
+
+def test_a_row_has_mean_and_sample_deviation_over_its_seeds() -> None:
+    (row,) = compare([result(seed=1, rows=((90,), (70, 80))), result(seed=0)])
+    assert row.seeds == [0, 1]
+    assert row.label == "SPARC"
+    accuracy = row.cells["class_il.accuracy"]
+    assert (accuracy.mean, accuracy.deviation) == (mean([70, 75]), stdev([70, 75]))
+    assert COLUMN["class_il.accuracy"].text(accuracy) == "72.50 ± 3.54"
+    assert COLUMN["parameters"].text(row.cells["parameters"]) == "1.000"
+    assert row.cells["seconds"].mean == 3
+
+
+def test_every_metric_is_the_one_of_the_summary() -> None:
+    results = [result(seed=seed, rows=((90,), (50 + seed, 80), (40, 30 + seed, 70))) for seed in range(3)]
+    (row,) = compare(results)
+    for setting, metrics in summary(results).items():
+        for name, values in metrics.items():
+            cell = row.cells[f"{setting}.{name}"]
+            assert {"mean": cell.mean, "deviation": cell.deviation} == values
+
+
+def test_a_single_seed_has_no_deviation_and_a_single_task_no_forgetting() -> None:
+    (row,) = compare([result(rows=((90,),))])
+    assert COLUMN["class_il.accuracy"].text(row.cells["class_il.accuracy"]) == "90.00"
+    assert COLUMN["class_il.forgetting"].text(row.cells["class_il.forgetting"]) == "–"
+
+
+def test_rows_of_one_method_say_in_what_they_differ_and_only_that() -> None:
+    rows = compare([result(width=0.5, lr=1e-3), result("sgd", lr=0.1), result(width=0.25, lr=1e-3)])
+    assert [row.label for row in rows] == ["SPARC, width 0.5", "SGD", "SPARC, width 0.25"]
+
+
+def test_settings_of_the_same_name_in_two_places_are_told_apart() -> None:
+    first, second = (
+        replace(result(), config={**result().config, "settings": {"epochs": 1}, "recipe": {"epochs": epochs}})
+        for epochs in (2, 3)
+    )
+    assert [row.label for row in compare([first, second])] == ["SPARC, recipe.epochs 2", "SPARC, recipe.epochs 3"]
+
+
+def test_the_same_run_twice_counts_once() -> None:
+    (row,) = compare([result(), result(rows=((10,), (10, 10))), result(seed=1)])
+    assert row.seeds == [0, 1]
+    assert row.cells["class_il.accuracy"].mean == 70
+
+
+def test_best_is_the_higher_accuracy_and_the_lower_cost() -> None:
+    rows = compare([result(), replace(result("sgd", rows=((95,), (20, 90))), parameters=10)])
+    assert best(rows, "class_il.accuracy") == ["SPARC"]
+    assert best(rows, "class_il.plasticity") == ["SGD"]
+    assert best(rows, "class_il.forgetting") == ["SPARC"]
+    assert best(rows, "parameters") == ["SGD"]
+
+
+def test_what_is_written_alike_is_equally_good_and_where_all_are_alike_none_is_best() -> None:
+    rows = compare([result(), result("sgd", rows=((90,), (60.001, 80))), result("other", rows=((90,), (10, 80)))])
+    assert best(rows, "class_il.accuracy") == ["SPARC", "SGD"]
+    assert best(rows, "task_il.accuracy") == []
+    assert best(compare([result()]), "class_il.accuracy") == []
+
+
+def test_an_upper_bound_is_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparc.methods import METHODS
+
+    bound = type("Joint", (), {"title": "JOINT", "kind": "bound"})
+    monkeypatch.setitem(METHODS.classes, "bound-for-test", bound)  # type: ignore[arg-type]
+    low = ((90,), (10, 20))
+    rows = compare([result("bound-for-test", rows=((99,), (99, 99))), result(), result("sgd", rows=low)])
+    assert best(rows, "class_il.accuracy") == ["SPARC"]
+
+
+def test_a_method_that_must_be_told_the_task_has_no_class_il_number() -> None:
+    rows = compare([needs_task("packnet"), result(), result("sgd", rows=((90,), (10, 80)))])
+    row = rows[0]
+    for column in COLUMNS:
+        assert (column.text(row.cells[column.name]) == "–") is column.name.startswith("class_il.")
+    assert matrix(row, "class_il") is stages(row, "class_il") is landings(row) is None
+    assert matrix(row, "task_il") == [[100, None], [100, 100]]
+    assert best(rows, "class_il.accuracy") == ["SPARC"]
+    assert [each.label for each in ranked(rows)] == ["SPARC", "SGD", "packnet"]
+
+
+def test_matrix_stages_and_landings_are_means_over_seeds() -> None:
+    (row,) = compare([result(), result(seed=1, rows=((80,), (70, 80)))])
+    assert matrix(row, "class_il") == [[85, None], [65, 80]]
+    curve = stages(row, "class_il")
+    assert curve is not None
+    assert [cell.mean for cell in curve] == [85, 72.5]
+    assert curve[0].deviation == pytest.approx(math.sqrt(50))
+    shares = landings(row)
+    assert shares is not None
+    assert [cell.mean for cell in shares] == [75, 25]
+
+
+def test_other_pictures_and_other_cuts_are_other_streams() -> None:
+    other_pictures = replace(result(), data={"fingerprint": "f"})
+    other_cut = result(rows=((90,), (60, 80), (1, 2, 3)))
+    groups = streams([result(), other_pictures, result("sgd"), other_cut])
+    assert [len(group) for group in groups] == [2, 1, 1]
+
+
+def test_rows_are_json() -> None:
+    rows = [row.as_json() for row in compare([result(width=0.5), needs_task("pnn")])]
+    content = json.loads(json.dumps(rows, allow_nan=False))
+    assert content[0]["numbers"]["class_il.accuracy"] == {"mean": 70, "deviation": None, "best": False}
+    assert content[1]["numbers"]["class_il.accuracy"]["mean"] is None
+    assert content[0]["settings"] == {"width": 0.5}
+
+
+def test_the_main_columns_are_among_all_and_names_are_unique() -> None:
+    assert len(COLUMN) == len(COLUMNS) == 17
+    assert len(MAIN) == 12
+    assert set(MAIN) <= set(COLUMNS)
+
+
+percentages = st.floats(0, 100)
+
+
+@given(st.lists(st.tuples(percentages, percentages, percentages), min_size=1, max_size=5))
+def test_means_lie_between_the_seeds_and_one_row_at_least_is_best_where_they_differ(
+    values: list[tuple[float, float, float]],
+) -> None:
+    results = [result(f"method {place}", rows=((a,), (b, c))) for place, (a, b, c) in enumerate(values)]
+    rows = compare(results)
+    for name in ("accuracy", "average", "forgetting", "trade_off"):
+        column = COLUMN[f"class_il.{name}"]
+        means = [row.cells[column.name].mean for row in rows]
+        assert means == pytest.approx([getattr(summarize(each.class_il), name) for each in results], nan_ok=True)
+        shown = {column.text(row.cells[column.name]) for row in rows}
+        assert bool(best(rows, column.name)) is (len(shown) > 1)
+    together = compare(
+        [replace(each, config={**each.config, "method": "m", "seed": s}) for s, each in enumerate(results)]
+    )
+    cell = together[0].cells["class_il.accuracy"]
+    ends = [(b + c) / 2 for _, b, c in values]
+    assert cell.mean is not None
+    assert min(ends) - 1e-9 <= cell.mean <= max(ends) + 1e-9
