@@ -1,8 +1,13 @@
+import subprocess
+import sys
+
 import pytest
 import torch
+from torch.nn.functional import conv2d, relu
 
 from sparc.errors import InputError
 from sparc.nn import ResNet
+from sparc.nn.resnet import ResidualBlock
 
 
 def count(net: ResNet) -> int:
@@ -46,3 +51,31 @@ def test_bad_settings_are_refused() -> None:
         ResNet(width=0)
     with pytest.raises(InputError, match="at least one class"):
         ResNet().add_classes(0)
+
+
+NARROW = """
+import torch
+from sparc.nn import ResNet
+from sparc.nn.resnet import ResidualBlock
+net = ResNet(channels=1, image_size=(8, 8), width=1 / 16)
+net.add_classes(3)
+kept = []
+for _ in range(100):
+    net(torch.randn(75, 1, 8, 8)).sum().backward()
+    kept = [torch.randn(size) for size in (1, 3, 9, 20, 36, 72, 288)] + kept[:500]
+"""
+
+
+def test_a_narrow_net_stays_within_its_memory() -> None:
+    """A convolution of stride 2 over few channels writes beyond its memory in some builds of torch."""
+    done = subprocess.run([sys.executable, "-c", NARROW], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_shortcut_is_a_convolution_of_stride_2() -> None:
+    block = ResidualBlock(8, 16, 2, torch.Generator().manual_seed(0)).eval()
+    x = torch.randn(2, 8, 9, 9)
+    inner = block.second(relu(block.first(x)))
+    weight = block.shortcut[0].weight
+    plain = relu(inner + block.shortcut[1](conv2d(x, weight, stride=2)))
+    torch.testing.assert_close(block(x), plain)

@@ -3,6 +3,7 @@
 A method may have values of its own after colons, `sparc:width=0.5:epochs=20`; --set gives some to all that take them.
 """
 
+import json
 import os
 import shlex
 from collections.abc import Sequence
@@ -11,12 +12,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+from rich.console import Console
 
 from sparc.cli.grid_view import GridView
 from sparc.cli.parse import parse
 from sparc.errors import InputError
 from sparc.experiment import RunConfig, StopOnSignal, Stopped
 from sparc.experiment.grid import Executor, Job, Outcome, run_grid
+from sparc.report.comparison import compare, ranked
+from sparc.report.tables import comparison_tables
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,20 @@ def main(arguments: list[str]) -> int:
     outcomes = do_all(configs, given.machines, ["compare", *arguments])
     if isinstance(outcomes, int):
         return outcomes
+    results = [result for outcome in outcomes if (result := outcome.result)]
+    rows = ranked(compare(results))
+    if given.json:
+        folders = [str(outcome.folder) for outcome in outcomes if outcome.folder]
+        failed = [{"run": outcome.job.title, "error": outcome.error} for outcome in outcomes if outcome.error]
+        print(json.dumps({"rows": [row.as_json() for row in rows], "folders": folders, "failed": failed}))
+    else:
+        console = Console()
+        for table in comparison_tables(rows):
+            console.print(table)
+    if len(results) < len(outcomes):
+        raise InputError(
+            f"{len(outcomes) - len(results)} of {len(outcomes)} runs failed: see sparc runs {given.machines.out}"
+        )
     return 0
 
 

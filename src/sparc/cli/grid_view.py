@@ -34,8 +34,8 @@ class GridView(Watcher):
         self.rows = [_Row(job) for job in jobs]
         self.workers = workers
         self.console = Console(stderr=True)
-        self.live = Live(get_renderable=self._table, console=self.console, transient=True, refresh_per_second=4)
         self.said = self.start = time.monotonic()
+        self.live = Live(get_renderable=self._table, console=self.console, transient=True, refresh_per_second=4)
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:

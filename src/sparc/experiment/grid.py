@@ -1,6 +1,7 @@
 """A grid: many runs, of which those that are missing are done by an executor; nothing else knows of distribution."""
 
 import json
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,8 +135,12 @@ class Worker:
                 stop=stop,
                 warn=tell,
             )
-        except (InputError, OSError) as error:
-            return Outcome(job, error=str(error))
+        except Stopped:
+            raise
+        except Exception as error:  # whatever it is, the other runs go on
+            if not isinstance(error, InputError | OSError):
+                traceback.print_exc()
+            return Outcome(job, error=str(error) or repr(error))
         self.key, self.splits = key, finished.splits
         return Outcome(job, finished.folder)
 

@@ -1,14 +1,16 @@
 """Tables for a terminal."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import mean
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from sparc.experiment.result import Matrix, Result, numbers
 from sparc.metrics import efficiency, summarize, task_probabilities
-from sparc.report.comparison import mean_and_deviation
+from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.words import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
 
 
@@ -110,3 +112,22 @@ def summary(results: list[Result]) -> dict[str, dict[str, dict[str, float | None
         }
         for setting, values in metrics.items()
     }
+
+
+def comparison_tables(rows: Sequence[Row]) -> list[Table]:
+    """A row a method, best in bold; three tables, as one would be too wide for a terminal."""
+    seeds = max((len(row.seeds) for row in rows), default=0)
+    over = f", mean ± deviation of a sample over {seeds} seeds" if seeds > 1 else ""
+    parts = {f"{SETTING_TITLES[setting]}, in percent{over}": f"{setting}." for setting in SETTING_TITLES}
+    tables = []
+    for title, prefix in {**parts, "Costs": ""}.items():
+        columns = [each for each in COLUMNS if each.name.startswith(prefix) and ("." in each.name) is bool(prefix)]
+        titles = (each.title.removeprefix(f"{title.split(',')[0]} ") for each in columns)
+        table = plain_table(
+            title, "method", *(f"{name} {each.arrow}" for name, each in zip(titles, columns, strict=True))
+        )
+        for row in rows:
+            cells = [(each.text(row.cells[each.name]), row.cells[each.name].best) for each in columns]
+            table.add_row(escape(row.label), *(f"[bold]{text}[/bold]" if best else text for text, best in cells))
+        tables.append(table)
+    return tables

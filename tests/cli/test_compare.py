@@ -1,0 +1,74 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from sparc.cli.compare import chosen
+from sparc.cli.main import main
+
+QUICK = ["compare", "seq-digits", "--seeds", "2", "--set", "epochs=1", "batch=128", "width=0.125", "tasks=2"]
+
+
+def test_methods_are_run_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "runs")]
+    assert main([*QUICK, *out, "--methods", "sparc,sgd:width=0.0625", "--json"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    rows = {row["method"]: row for row in found["rows"]}
+    assert rows.keys() == {"sparc", "sgd"}
+    assert [row["seeds"] for row in rows.values()] == [[0, 1], [0, 1]]
+    assert rows["sgd"]["settings"]["width"] == 0.0625
+    assert rows["sparc"]["settings"]["width"] == 0.125
+    assert "done" in captured.err
+    for folder in found["folders"]:
+        result = json.loads((Path(folder) / "result.json").read_bytes())
+        assert result["config"]["recipe"]["epochs"] == 1
+    before = [(Path(folder) / "result.json").stat().st_mtime_ns for folder in found["folders"]]
+    assert main([*QUICK, *out, "--methods", "sparc,sgd:width=0.0625"]) == 0
+    captured = capsys.readouterr()
+    assert "Class-IL, in percent, mean ± deviation of a sample over 2 seeds" in captured.out
+    assert captured.err.count("as it was there already") == 4
+    assert [(Path(folder) / "result.json").stat().st_mtime_ns for folder in found["folders"]] == before
+
+
+def test_a_run_that_fails_is_told_beside_those_that_do_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*QUICK, "--methods", "sparc:lr=1e30,sgd", "--out", str(tmp_path), "--workers", "1"]
+    assert main(command) == 2
+    captured = capsys.readouterr()
+    assert "SGD" in captured.out
+    assert "SPARC" not in captured.out
+    assert "2 of 4 runs failed: see sparc runs" in captured.err
+
+
+def test_values_go_to_the_methods_that_take_them() -> None:
+    sparc, sgd = chosen("seq-digits", "sparc:alpha=0.5, sgd", ["kappa=3", "schedule=constant", "sizes=[4,6]"])
+    assert sparc.settings.alpha == 0.5
+    assert sparc.settings.kappa == 3.0
+    assert sgd.recipe.schedule == sparc.recipe.schedule == "constant"
+    assert sgd.stream.sizes == (4, 6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--methods", "sparc,sdg"], "unknown method “sdg”: did you mean sgd?"),
+        (["--methods", ""], "unknown method “”"),
+        (["--set", "epochs"], "“epochs” sets nothing: write NAME=VALUE"),
+        (["--set", "epochs=many"], "epochs=many cannot be: epochs should be a whole number"),
+        (["--set", "epochs=0"], "--epochs 0 learns nothing"),
+        (["--set", "schedule=odd"], "schedule=odd cannot be: schedule should be constant or cosine"),
+        (["--set", "colour=red"], "--set colour is a setting of none of sparc,sgd"),
+        (["--methods", "sgd:alpha=1"], "unknown setting of sgd “alpha”"),
+        (["--seeds", "0"], "--seeds 0 runs nothing"),
+        (["--workers", "0"], "--workers 0 does nothing"),
+        (["--address", "here:1"], "--address is a Ray cluster's: add --executor ray"),
+    ],
+)
+def test_bad_input_gets_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert main(["compare", "seq-digits", "--out", str(tmp_path / "runs"), *arguments]) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
