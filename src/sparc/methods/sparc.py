@@ -44,6 +44,7 @@ class SparcSettings(Settings):
 class SPARC(Method):
     name = "sparc"
     title = "SPARC"
+    kind = "isolation"
     paper = "Bhat et al., ICML 2025"
     Settings = SparcSettings
     recipe = Recipe(lr=5e-3, optimizer="adam")
@@ -62,7 +63,7 @@ class SPARC(Method):
 
     def begin_task(self, task: Task) -> None:
         self.net.add_task(len(task.classes))
-        self._decide_what_learns()
+        self.decide_what_learns()
 
     def loss(self, batch: Batch) -> Tensor:
         current = len(self.net.working) - 1
@@ -83,11 +84,9 @@ class SPARC(Method):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         self.folded = None
-        outcome = super().load_state_dict(state_dict, strict, assign)
-        self._decide_what_learns()
-        return outcome
+        return super().load_state_dict(state_dict, strict, assign)
 
-    def _decide_what_learns(self) -> None:
+    def decide_what_learns(self) -> None:
         """The semantic memory learns with the first working memory, and by consolidation alone ever after."""
         self.net.semantic.requires_grad_(len(self.net.working) == 1)
 
