@@ -32,6 +32,9 @@ class TensorList(Elastic):
         for place in range(count):
             self.register_buffer(str(place), torch.empty(0))
 
+    def __len__(self) -> int:
+        return self.count
+
     def __iter__(self) -> Iterator[Tensor]:
         return (getattr(self, str(place)) for place in range(self.count))
 
