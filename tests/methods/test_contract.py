@@ -15,6 +15,7 @@ from sparc.errors import InputError
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Batch, Method, Phase, Recipe
 from sparc.methods.buffer import Buffer
+from sparc.methods.packnet import PackNet
 from sparc.nn import GrowingNet
 from sparc.train import Trainer, evaluate, seeded
 
@@ -24,8 +25,8 @@ def kind(request: pytest.FixtureRequest) -> type[Method]:
     return METHODS.find(request.param)
 
 
-ISOLATION = {"sparc": "net.working.", "isolation": "net.working.", "weight-alignment": "net.working."}
-"""Where the tensors of a task's own part are found in the state of methods that freeze them for good."""
+OWN_PARTS = {"isolation": ("net.working.",), "growing": ("net.columns.",), "masks": ("heads.",)}
+"""Where, in the state of methods that freeze a task's own part for good, it is found, by their kind."""
 BUFFER = 20
 
 
@@ -228,7 +229,7 @@ def test_a_buffer_never_exceeds_its_size(kind: type[Method], stream: Stream, aug
 
 
 def test_what_is_frozen_does_not_change_by_a_byte(kind: type[Method], stream: Stream, augment: Augment) -> None:
-    if kind.kind not in ("isolation", "growing", "masks"):
+    if kind.kind not in OWN_PARTS:
         return
     method = new(kind)
     trainer = Trainer(method, replace(recipe(kind), weight_decay=0.01), augment, seed=0)
@@ -244,7 +245,12 @@ def test_what_is_frozen_does_not_change_by_a_byte(kind: type[Method], stream: St
 def frozen_by(method: Method, task: int) -> dict[str, bytes]:
     """The tensors that a task has left behind for good."""
     state = method.state_dict()
-    mine = {name: value for name, value in state.items() if name.startswith(f"{ISOLATION[method.name]}{task}.")}
+    own = tuple(f"{part}{task}." for part in OWN_PARTS[method.kind])
+    mine = {name: value for name, value in state.items() if name.startswith(own)}
+    if isinstance(method, PackNet):
+        packed = zip(method.packed().items(), method.owners, strict=True)
+        mine |= {name: weight.detach()[owner == task + 1] for (name, weight), owner in packed}
+        mine |= {name: value for name, value in state.items() if "running" in name and task == 0}
     return {name: value.numpy().tobytes() for name, value in mine.items()}
 
 
