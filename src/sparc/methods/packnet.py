@@ -31,6 +31,9 @@ MOST_TASKS = 255
 UNKNOWN_SHARE = 0.5
 """Of the free weights that is given up where nobody knows how many tasks will come."""
 
+DEAD_ON = 256
+"""Pictures that tell which channels nothing comes through."""
+
 
 @dataclass(frozen=True)
 class PackNetSettings(SingleNetSettings):
@@ -77,7 +80,7 @@ class PackNet(SingleNet):
             raise InputError(f"PackNet's masks tell {MOST_TASKS} tasks apart, and there are more")
         self.heads.add(len(task.classes))
         for owner in self.owners:
-            owner[owner == 0] = len(self.heads)
+            owner.masked_fill_(owner == 0, len(self.heads))
         self.fixed.set([weight.detach().clone() for weight in self.packed().values()])
         self.decide_what_learns()
 
@@ -122,6 +125,28 @@ class PackNet(SingleNet):
     def end_task(self, task: Task) -> None:
         self.fixed.clear()
         self.zero_grad()
+        if len(self.heads) == 1:
+            self.reset_dead_channels(task.train.images[:DEAD_ON])
+
+    @torch.no_grad()
+    def reset_dead_channels(self, pictures: Tensor) -> None:
+        """A filter that was given up whole leaves batch norm a variance of 0, which is about to be frozen.
+
+        Whatever a later task put there would come out three hundred times as large.
+        """
+
+        def reset(norm: nn.BatchNorm2d, inputs: tuple[Tensor], _: Tensor) -> None:
+            dead = inputs[0].abs().amax((0, 2, 3)) == 0
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            norm.running_mean[dead] = 0
+            norm.running_var[dead] = 1
+
+        handles = [norm.register_forward_hook(reset) for norm in self._norms()]
+        self.net.eval()
+        self.net(self.augment.normalize(pictures.to(self.net.head.weight.device)))
+        for handle in handles:
+            handle.remove()
 
     def logits(self, images: Tensor) -> Tensor:
         return torch.cat([self.task_logits(images, task) for task in range(len(self.heads))], 1)
