@@ -15,7 +15,7 @@ class Joint(SingleNet):
     name = "joint"
     title = "JOINT"
     kind = "bound"
-    paper = "upper bound: all pictures at once"
+    paper = "upper bound"
     recipe = Recipe(lr=0.1)
 
     def begin_task(self, task: Task) -> None:

@@ -7,4 +7,4 @@ class SGD(SingleNet):
     name = "sgd"
     title = "SGD"
     kind = "bound"
-    paper = "lower bound: plain fine-tuning"
+    paper = "lower bound"
