@@ -50,6 +50,25 @@ def test_benchmarks_and_methods_are_listed(capsys: pytest.CaptureFixture[str]) -
     assert "sgd" in out
 
 
+def test_methods_are_listed_with_what_they_ask_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["methods", "--json"]) == 0
+    listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["sparc"]["parameters"] == 1_039_659
+    assert listed["pnn"]["parameters"] == 104_649_972
+    assert listed["pnn"]["needs_task"]
+    assert listed["er"]["buffer"] == 200
+    assert listed["sgd"]["buffer"] is None
+    assert listed["der++"]["passes"] == {"forward": 3, "backward": 1}
+    for columns in ("80", "130"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert main(["methods"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert all(any(line.startswith(f" {name} ") for line in lines) for name in listed)
+        assert "104.65 M" in next(line for line in lines if line.startswith(" pnn"))
+
+
 def test_a_run_prints_tables_and_says_where_the_picture_is(tmp_path: Path) -> None:
     done = sparc("run", "seq-digits", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,18 +1,25 @@
 """One suite over every registered method."""
 
-from collections.abc import Callable
-from dataclasses import replace
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.experiment import Stopped
 from sparc.experiment.run import state_digest
-from sparc.methods import METHODS, Batch, Method, Recipe
+from sparc.methods import METHODS, Batch, Method, Phase, Recipe
+from sparc.methods.buffer import Buffer
+from sparc.methods.expected import expected_costs
+from sparc.methods.packnet import PackNet
+from sparc.nn import GrowingNet
 from sparc.train import Checkpoints, Evaluation, Keeper, Position, Snapshot, Trainer, evaluate, seeded
 
 
@@ -21,17 +28,28 @@ def kind(request: pytest.FixtureRequest) -> type[Method]:
     return METHODS.find(request.param)
 
 
+OWN_PARTS = {"isolation": ("net.working.",), "growing": ("net.columns.",), "masks": ("heads.",)}
+"""Where, in the state of methods that freeze a task's own part for good, it is found, by their kind."""
+BUFFER = 20
+WIDTH = 1 / 8
+
+
 def new(kind: type[Method], seed: int = 0) -> Method:
-    return kind(kind.Settings(width=1 / 4), 1, (8, 8), seeded(seed, "method"))
+    small = {"buffer": BUFFER} if keeps_pictures(kind) else {}
+    return kind(kind.Settings(width=WIDTH, **small), 1, (8, 8), seeded(seed, "method"))
+
+
+def keeps_pictures(kind: type[Method]) -> bool:
+    return "buffer" in {field.name for field in fields(kind.Settings)}
 
 
 def recipe(kind: type[Method], epochs: int = 2) -> Recipe:
-    return replace(kind.recipe, epochs=epochs, batch=16)
+    return replace(kind.recipe, epochs=epochs, batch=24)
 
 
 def test_it_learns_a_task_well_above_chance(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    Trainer(method, recipe(kind, epochs=8), augment, seed=0).learn(stream[0])
+    Trainer(method, replace(kind.recipe, epochs=10, batch=8), augment, seed=0).learn(stream[0])
     score = evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
     assert score.class_il[0] > 80
 
@@ -45,32 +63,31 @@ def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream
         assert logits.shape == (len(task.test), task.classes.stop)
 
 
-def test_same_seed_same_bits(kind: type[Method], stream: Stream, augment: Augment) -> None:
+def test_same_seed_same_bits_and_the_global_generator_plays_no_part(
+    kind: type[Method], stream: Stream, augment: Augment
+) -> None:
     digests = []
     for seed in (0, 0, 1):
-        torch.manual_seed(len(digests))  # the global generator must play no part
+        state = torch.manual_seed(len(digests)).get_state()
         method = new(kind, seed)
-        Trainer(method, recipe(kind, epochs=1), augment, seed).run(stream)
+        trainer = Trainer(method, recipe(kind, epochs=1), augment, seed)
+        for task in stream[:2]:
+            trainer.learn(task)
         digests.append(state_digest(method))
+        assert torch.equal(state, torch.get_rng_state()), "it is left alone"
     assert digests[0] == digests[1] != digests[2]
-
-
-def test_it_leaves_the_global_generator_alone(kind: type[Method], stream: Stream, augment: Augment) -> None:
-    state = torch.get_rng_state()
-    Trainer(new(kind), recipe(kind, epochs=1), augment, seed=0).run(stream)
-    assert torch.equal(state, torch.get_rng_state())
 
 
 def test_all_its_state_is_in_its_state_dict(kind: type[Method], stream: Stream, augment: Augment) -> None:
     """A fresh method that is handed the state after task 2 learns task 3 to the same bits."""
     original, resumed = new(kind, seed=0), new(kind, seed=1)
-    first = Trainer(original, recipe(kind), augment, seed=0)
+    first = Trainer(original, recipe(kind, epochs=1), augment, seed=0)
     first.learn(stream[0])
     first.learn(stream[1])
     resumed.load_state_dict(original.state_dict())
     assert state_digest(resumed) == state_digest(original)
     for method in (original, resumed):
-        Trainer(method, recipe(kind), augment, seed=5).learn(stream[2])
+        Trainer(method, recipe(kind, epochs=1), augment, seed=5).learn(stream[2])
     assert state_digest(resumed) == state_digest(original)
 
 
@@ -112,11 +129,11 @@ def test_a_run_that_is_cut_off_ends_with_the_same_bits(
     assert isinstance(whole.keeper, Cut)
     kept = whole.keeper.kept
     first_of_its_kind = {
-        (at.task, at.phase, at.learned, at.last is not None and at.epoch > at.last, at.step == 2): number
+        (at.phase, at.learned, at.last is not None and at.epoch > at.last, at.step > 0): number
         for number, at in reversed(list(enumerate(kept)))
-        if at.task >= 1  # where there is an older task to be remembered
+        if at.task == 1  # where there is an older task to be remembered, and another to come
     }
-    assert len(first_of_its_kind) >= 6
+    assert len(first_of_its_kind) >= 4
     for number in first_of_its_kind.values():
         cut = trainer(0, f"cut-{number}", number)
         with pytest.raises(Stopped):
@@ -137,33 +154,196 @@ def test_prediction_changes_nothing(kind: type[Method], stream: Stream, augment:
     assert state_digest(method) == before
 
 
-def test_it_is_handed_only_pictures_of_the_task_at_hand(kind: type[Method], stream: Stream, augment: Augment) -> None:
+def test_a_state_from_the_middle_of_any_phase_goes_on_to_the_same_bits(
+    kind: type[Method], stream: Stream, augment: Augment
+) -> None:
+    """What a run that was cut off does: state into a fresh method, the phases asked for again, none of them begun."""
+    start = new(kind)
+    Trainer(start, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
+    task = stream[1]
+    start.begin_task(task)
+    before = state_digest(start)
+    count = len(start.phases(task, recipe(kind)))
+    assert state_digest(start) == before, "asking for the phases changes nothing"
+    for middle in range(count):
+        original, resumed = new(kind, seed=1), new(kind, seed=2)
+        original.load_state_dict(start.state_dict())
+        original.augment = resumed.augment = augment
+        phases = original.phases(task, recipe(kind))
+        optimizer = new_optimizer(original, phases[0])
+        for phase in phases[:middle]:
+            optimizer = take_steps(original, phase, batches(task, augment, 3))
+        optimizer = take_steps(original, phases[middle], batches(task, augment, 3))
+
+        resumed.load_state_dict(original.state_dict())
+        again = new_optimizer(resumed, resumed.phases(task, recipe(kind))[middle])
+        again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        for method, going_on in ((original, optimizer), (resumed, again)):
+            remaining = method.phases(task, recipe(kind))[middle:]
+            take_steps(method, remaining[0], batches(task, augment, 4), going_on)
+            for phase in remaining[1:]:
+                take_steps(method, phase, batches(task, augment, 2))
+            method.end_task(task)
+        assert state_digest(resumed) == state_digest(original), f"in phase {phases[middle].name}"
+
+
+def batches(task: Task, augment: Augment, count: int) -> Iterator[Batch]:
+    order = torch.randperm(len(task.train), generator=torch.Generator().manual_seed(count))
+    for number, index in enumerate(islice(cycle(order.split(16)), count)):
+        originals = task.train.images[index]
+        yield Batch(augment.normalize(originals), task.train.labels[index], number > 0, originals)
+
+
+def new_optimizer(method: Method, phase: Phase) -> torch.optim.Optimizer:
+    """One whose own state, and whose weight decay, would show."""
+    parameters = phase.parameters or [parameter for parameter in method.parameters() if parameter.requires_grad]
+    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-3)
+
+
+def take_steps(
+    method: Method, phase: Phase, steps: Iterator[Batch], optimizer: torch.optim.Optimizer | None = None
+) -> torch.optim.Optimizer:
+    if optimizer is None:
+        if phase.begin:
+            phase.begin()
+        optimizer = new_optimizer(method, phase)
+    method.train()
+    for batch in steps:
+        loss = (phase.loss or method.loss)(batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        method.after_step()
+    return optimizer
+
+
+def test_it_is_handed_only_pictures_of_the_task_at_hand(
+    kind: type[Method], stream: Stream, augment: Augment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = new(kind)
-    current: list[Task] = []
     seen: list[int] = []
-    loss = method.loss
+    expected: list[int] = []
 
-    def watched(batch: Batch) -> torch.Tensor:
-        assert set(batch.labels.tolist()) <= set(current[-1].classes)
-        seen.append(len(batch.labels))
-        return loss(batch)
+    class Watched:
+        def __init__(self, phase: Phase, task: Task) -> None:
+            self.loss = phase.loss or method.loss
+            self.allowed = set(task.classes)
+            if kind.name == "joint":
+                self.allowed |= set(range(task.classes.stop))
+            else:
+                assert not phase.everything, "only an upper bound sees old pictures again"
 
-    method.loss = watched  # type: ignore[method-assign]
+        def __call__(self, batch: Batch) -> Tensor:
+            assert set(batch.labels.tolist()) <= self.allowed
+            seen.append(len(batch.labels))
+            return self.loss(batch)
+
+    phases = method.phases
+
+    def watched(task: Task, how: Recipe) -> Sequence[Phase]:
+        assert task.everything is not None
+        for phase in phases(task, how):
+            expected.append(phase.recipe.epochs * len(task.everything() if phase.everything else task.train))
+        return [replace(phase, loss=Watched(phase, task)) for phase in phases(task, how)]
+
+    monkeypatch.setattr(method, "phases", watched)
     trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
     for task in stream:
-        current.append(task)
         trainer.learn(task)
-    assert sum(seen) == sum(stream.train_counts())
+    assert sum(seen) == sum(expected)
+
+
+def test_what_it_keeps_of_pictures_is_what_it_says(kind: type[Method], stream: Stream, augment: Augment) -> None:
+    """No training picture's bytes are anywhere in the state of a method that claims to keep none."""
+    method = new(kind)
+    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
+    pictures: set[bytes] = set()
+    for task in stream:
+        trainer.learn(task)
+        pictures |= {image.numpy().tobytes() for image in task.train.images}
+        pictures |= {image.numpy().tobytes() for image in augment.normalize(task.train.images)}
+        state = [value.detach().numpy().tobytes() for value in method.state_dict().values()]
+        kept = sum(picture in held for picture in pictures for held in state)
+        assert (kept > 0) == (method.costs().buffer_bytes > 0) == keeps_pictures(kind)
+        assert kept <= BUFFER
+
+
+def test_a_buffer_never_exceeds_its_size(kind: type[Method], stream: Stream, augment: Augment) -> None:
+    if not keeps_pictures(kind):
+        return
+    method = new(kind)
+    (buffer,) = (module for module in method.modules() if isinstance(module, Buffer))
+    after_step = method.after_step
+
+    def watched() -> None:
+        after_step()
+        assert 0 < len(buffer) <= BUFFER
+        assert method.costs().buffer_bytes == sum(value.nbytes for value in buffer.buffers()) - buffer.seen.nbytes
+
+    method.after_step = watched  # type: ignore[method-assign]
+    Trainer(method, recipe(kind, epochs=1), augment, seed=0).run(stream)
+    assert len(buffer) == BUFFER
+    assert buffer.seen == sum(stream.train_counts())
+
+
+def test_what_is_frozen_does_not_change_by_a_byte(kind: type[Method], stream: Stream, augment: Augment) -> None:
+    if kind.kind not in OWN_PARTS:
+        return
+    method = new(kind)
+    trainer = Trainer(method, replace(recipe(kind), weight_decay=0.01), augment, seed=0)
+    after: list[dict[str, bytes]] = []
+    for task in stream:
+        trainer.learn(task)
+        for number, before in enumerate(after):
+            assert before, "there is something to compare"
+            assert frozen_by(method, number) == before
+        after.append(frozen_by(method, task.index))
+
+
+def frozen_by(method: Method, task: int) -> dict[str, bytes]:
+    """The tensors that a task has left behind for good."""
+    state = method.state_dict()
+    own = tuple(f"{part}{task}." for part in OWN_PARTS[method.kind])
+    mine = {name: value for name, value in state.items() if name.startswith(own)}
+    if isinstance(method, PackNet):
+        packed = zip(method.packed().items(), method.owners, strict=True)
+        mine |= {name: weight.detach()[owner == task + 1] for (name, weight), owner in packed}
+        mine |= {name: value for name, value in state.items() if "running" in name and task == 0}
+    return {name: value.numpy().tobytes() for name, value in mine.items()}
 
 
 def test_declared_costs_are_what_it_holds(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
     Trainer(method, recipe(kind, epochs=1), augment, seed=0).run(stream)
     costs = method.costs()
-    assert costs.parameters == sum(parameter.numel() for parameter in method.parameters())
+    assert costs.parameters == sum(value.numel() for module in method.modules() for value in counted(module))
     assert costs.forward >= 1
     assert costs.backward >= 1
     assert sum(method.parameters_by_owner().values()) == costs.parameters
+    expected = expected_costs(kind, stream.sizes, kind.Settings(width=WIDTH), 1, (8, 8))
+    assert expected == replace(costs, buffer_bytes=0), "known without learning anything"
+
+
+def counted(module: nn.Module) -> Iterator[Tensor]:
+    """Parameters, and all else that is kept but for running statistics, and pictures with what belongs to them."""
+    yield from module.parameters(recurse=False)
+    if not isinstance(module, Buffer | nn.BatchNorm2d):
+        # The contract's own notes, such as how many classes there were, are single numbers.
+        yield from (value for value in module.buffers(recurse=False) if value.ndim)
+
+
+def test_declared_passes_are_those_of_a_step(kind: type[Method], stream: Stream, augment: Augment) -> None:
+    method = new(kind)
+    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
+    trainer.learn(stream[0])
+    method.begin_task(stream[1])
+    passes = []
+    nets = [module for module in method.modules() if isinstance(module, GrowingNet)]
+    for net in nets:
+        net.register_forward_hook(lambda *_: passes.append(1))
+    take_steps(method, method.phases(stream[1], recipe(kind))[-1], batches(stream[1], augment, 1))
+    assert len(passes) == (method.costs().forward if nets else 0)
+    assert method.costs().backward == 1
 
 
 def test_bad_settings_are_refused(kind: type[Method]) -> None:
@@ -174,6 +354,7 @@ def test_bad_settings_are_refused(kind: type[Method]) -> None:
 
 def test_it_says_what_it_is(kind: type[Method]) -> None:
     assert kind.title
+    assert kind.kind
     assert kind.paper
     module = __import__(kind.__module__, fromlist=["__doc__"])
     assert len(module.__doc__ or "") > 60, "the file's docstring says the idea and the paper"

@@ -60,7 +60,7 @@ from sparc.nn.resnet import ResidualBlock
 net = ResNet(channels=1, image_size=(8, 8), width=1 / 16)
 net.add_classes(3)
 kept = []
-for _ in range(100):
+for _ in range(30):
     net(torch.randn(75, 1, 8, 8)).sum().backward()
     kept = [torch.randn(size) for size in (1, 3, 9, 20, 36, 72, 288)] + kept[:500]
 """

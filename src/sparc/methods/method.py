@@ -14,6 +14,7 @@ from torch import Generator, Tensor, nn
 from sparc.data.augment import Augment
 from sparc.data.stream import Task
 from sparc.methods.recipe import Recipe
+from sparc.nn.elastic import Elastic
 from sparc.nn.layout import layer_filters
 
 
@@ -65,19 +66,23 @@ class Costs:
     """What a method asks for."""
 
     parameters: int
-    """Kept after the tasks learned so far, copies of the model and masks included."""
+    """Numbers kept after the tasks learned so far: of copies of the model and of masks, however small, each counts as
+    one; batch norm's running statistics do not count."""
     forward: int = 1
-    """Passes a training step."""
+    """Passes through a whole net that a training step takes, at the most."""
     backward: int = 1
+    """The same, where one backward pass goes through all that the loss was made from."""
     buffer_bytes: int = 0
     """For pictures and logits of old tasks."""
 
 
-class Method(nn.Module, ABC):
+class Method(Elastic, ABC):
     """A way of learning a stream. A file in this package with a subclass that has a `name` is a method."""
 
     name: ClassVar[str]
     title: ClassVar[str]
+    kind: ClassVar[str]
+    """How it keeps what it knows, in a word: bound, rehearsal, regularization, distillation, growing, masks …"""
     paper: ClassVar[str]
     Settings: ClassVar[type[Settings]] = Settings
     recipe: ClassVar[Recipe] = Recipe()
@@ -118,6 +123,9 @@ class Method(nn.Module, ABC):
     def end_task(self, task: Task) -> None:
         """Called when the task's last phase is over."""
 
+    def decide_what_learns(self) -> None:
+        """Say which parameters take a gradient, as follows from the state; called whenever one has been put back."""
+
     def parameters_by_owner(self) -> dict[str, int]:
         """How many parameters each part of the method holds, for people to look at."""
         return {"net": self.costs().parameters}
@@ -129,10 +137,8 @@ class Method(nn.Module, ABC):
         """Nothing yet: nets that grow while they are loaded draw from the generator, so its state is put back last."""
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """As in `nn.Module`, but nets, and the method's own buffers, may have grown since."""
-        for name, buffer in self.named_buffers(recurse=False):
-            if name in state_dict:
-                setattr(self, name, state_dict[name].clone().to(buffer.device))
+        """As in `nn.Module`, but nets, and the buffers of what is elastic, may have grown since."""
         outcome = super().load_state_dict(state_dict, strict, assign)
         self.generator.set_state(state_dict["_extra_state"])
+        self.decide_what_learns()
         return outcome

@@ -7,7 +7,7 @@ No picture of an old task is kept and no copy of the model is made.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -18,34 +18,52 @@ from sparc.data.stream import Task
 from sparc.errors import InputError
 from sparc.methods.method import Batch, Costs, Method, Settings
 from sparc.methods.recipe import Recipe
+from sparc.nn.head import Head
 from sparc.nn.inference import InferenceNet
 from sparc.nn.sparc import SparcNet
 
 
 @dataclass(frozen=True)
-class SparcSettings(Settings):
+class WorkingSettings(Settings):
     width: float = 0.5
     """Filters of the first layer of each working memory, as a multiple of 64."""
+
+
+@dataclass(frozen=True)
+class SemanticSettings(WorkingSettings):
     shared: float = 0.5
     """Share of the point-wise filters that is the semantic memory's; 0 isolates the tasks completely."""
     alpha: float = 0.99
     """How much of the semantic memory is kept at each consolidation."""
-    kappa: float = 5.0
-    """Where re-normalization puts the largest activation of every head; 0 leaves the heads as they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.alpha <= 1:
             raise InputError(f"--alpha {self.alpha:g} must lie between 0 and 1")
+
+
+@dataclass(frozen=True)
+class RenormalizationSettings(WorkingSettings):
+    kappa: float = 5.0
+    """Where re-normalization puts the largest activation of every head; 0 leaves the heads as they are."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.kappa < math.inf:
             raise InputError(f"--kappa {self.kappa:g} must be a number that is not negative")
+
+
+@dataclass(frozen=True)
+class SparcSettings(RenormalizationSettings, SemanticSettings):
+    pass
 
 
 class SPARC(Method):
     name = "sparc"
     title = "SPARC"
+    kind = "isolation"
     paper = "Bhat et al., ICML 2025"
-    Settings = SparcSettings
+    Settings: ClassVar[type[WorkingSettings]] = SparcSettings
     recipe = Recipe(lr=5e-3, optimizer="adam")
 
     def __init__(
@@ -62,7 +80,7 @@ class SPARC(Method):
 
     def begin_task(self, task: Task) -> None:
         self.net.add_task(len(task.classes))
-        self._decide_what_learns()
+        self.decide_what_learns()
 
     def loss(self, batch: Batch) -> Tensor:
         current = len(self.net.working) - 1
@@ -73,21 +91,23 @@ class SPARC(Method):
 
     def end_task(self, task: Task) -> None:
         memory = self.net.memories()[-1]
-        if self.settings.kappa:
-            renormalize(memory.head, self.maxima, self.settings.kappa)
+        self.balance(memory.head)
         if len(self.net.working) > 1:
             self.net.semantic.consolidate(memory, self.settings.alpha)
         memory.freeze()
         self.zero_grad()
         self.maxima = self.maxima[:0]
 
+    def balance(self, head: Head) -> None:
+        """See to it that the new head does not shout down the others, nor they it."""
+        if self.settings.kappa:
+            renormalize(head, self.maxima, self.settings.kappa)
+
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         self.folded = None
-        outcome = super().load_state_dict(state_dict, strict, assign)
-        self._decide_what_learns()
-        return outcome
+        return super().load_state_dict(state_dict, strict, assign)
 
-    def _decide_what_learns(self) -> None:
+    def decide_what_learns(self) -> None:
         """The semantic memory learns with the first working memory, and by consolidation alone ever after."""
         self.net.semantic.requires_grad_(len(self.net.working) == 1)
 

@@ -1,6 +1,18 @@
-"""What learns: SPARC's growing net and the field's ResNet."""
+"""What learns: SPARC's growing net, and the nets of its rivals."""
 
+from sparc.nn.backbone import Backbone, SeparableNet, new_backbone
+from sparc.nn.growing import GrowingNet
 from sparc.nn.resnet import ResNet
 from sparc.nn.sparc import ParameterCounts, SemanticMemory, SparcNet, WorkingMemory
 
-__all__ = ["ParameterCounts", "ResNet", "SemanticMemory", "SparcNet", "WorkingMemory"]
+__all__ = [
+    "Backbone",
+    "GrowingNet",
+    "ParameterCounts",
+    "ResNet",
+    "SemanticMemory",
+    "SeparableNet",
+    "SparcNet",
+    "WorkingMemory",
+    "new_backbone",
+]

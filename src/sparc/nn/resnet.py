@@ -6,11 +6,21 @@ He, Zhang, Ren and Sun, "Deep Residual Learning for Image Recognition", CVPR 201
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import relu
-from torch.nn.utils import skip_init
 
-from sparc.errors import InputError
+from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
+
+
+class Conv(nn.Conv2d):
+    """A square convolution that keeps the map's size but for its stride, initialised from a generator of our own."""
+
+    def __init__(self, channels: int, filters: int, kernel: int, stride: int, generator: Generator) -> None:
+        super().__init__(channels, filters, kernel, stride, padding=kernel // 2, bias=False)
+        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu", generator=generator)
+
+    def reset_parameters(self) -> None:
+        """Nothing: `nn.Conv2d` would draw from, and so move, the global generator here."""
 
 
 class ResidualBlock(nn.Module):
@@ -18,11 +28,11 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels: int, filters: int, stride: int, generator: Generator) -> None:
         super().__init__()
-        self.first = nn.Sequential(_conv(channels, filters, 3, stride, generator), nn.BatchNorm2d(filters))
-        self.second = nn.Sequential(_conv(filters, filters, 3, 1, generator), nn.BatchNorm2d(filters))
+        self.first = nn.Sequential(Conv(channels, filters, 3, stride, generator), nn.BatchNorm2d(filters))
+        self.second = nn.Sequential(Conv(filters, filters, 3, 1, generator), nn.BatchNorm2d(filters))
         self.shortcut = nn.Sequential()
         if stride > 1 or channels != filters:
-            self.shortcut = nn.Sequential(_conv(channels, filters, 1, 1, generator), nn.BatchNorm2d(filters))
+            self.shortcut = nn.Sequential(Conv(channels, filters, 1, 1, generator), nn.BatchNorm2d(filters))
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
@@ -32,7 +42,7 @@ class ResidualBlock(nn.Module):
         return relu(self.second(relu(self.first(x))) + self.shortcut(seen))
 
 
-class ResNet(nn.Module):
+class ResNet(GrowingNet):
     """ResNet-18 at width 1 and depth 4.
 
     >>> net = ResNet()
@@ -52,50 +62,21 @@ class ResNet(nn.Module):
         super().__init__()
         filters = layer_filters(width, suitable_depth(image_size) if depth is None else depth)
         self.generator = generator if generator is not None else torch.Generator().manual_seed(0)
-        self.stem = nn.Sequential(_conv(channels, filters[0], 3, 1, self.generator), nn.BatchNorm2d(filters[0]))
+        self.stem = nn.Sequential(Conv(channels, filters[0], 3, 1, self.generator), nn.BatchNorm2d(filters[0]))
         inputs = filters[0]
-        blocks = []
+        blocks: list[ResidualBlock] = []
         for layer, out in enumerate(filters):
-            for block in range(BLOCKS):
-                blocks.append(ResidualBlock(inputs, out, 2 if layer > 0 and block == 0 else 1, self.generator))
-                inputs = out
+            blocks += residual_layer(inputs, out, 2 if layer > 0 else 1, self.generator)
+            inputs = out
         self.blocks = nn.Sequential(*blocks)
         self.head = Head(inputs, 0, self.generator)
-
-    @property
-    def classes(self) -> int:
-        return self.head.out_features
-
-    @torch.no_grad()
-    def add_classes(self, classes: int) -> None:
-        """Grow the head; the classes it has keep their weights."""
-        if classes < 1:
-            raise InputError(f"a task has at least one class, not {classes}")
-        known = self.head
-        self.head = Head(known.in_features, known.out_features + classes, self.generator).to(known.weight.device)
-        self.head.weight[: known.out_features] = known.weight
-        self.head.bias[: known.out_features] = known.bias
 
     def features(self, x: Tensor) -> Tensor:
         maps: Tensor = self.blocks(relu(self.stem(x)))
         return maps.mean((2, 3))
 
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.features(x))
-        return logits
 
-    def get_extra_state(self) -> Tensor:
-        """How many classes the head has grown to, so that its weights can be put back into a net that has not."""
-        return torch.tensor(self.classes)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        missing = int(state) - self.classes
-        assert missing >= 0, "a net that has grown further cannot take on this state"
-        if missing:
-            self.add_classes(missing)
-
-
-def _conv(channels: int, filters: int, kernel: int, stride: int, generator: Generator) -> nn.Conv2d:
-    conv: nn.Conv2d = skip_init(nn.Conv2d, channels, filters, kernel, stride=stride, padding=kernel // 2, bias=False)
-    nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu", generator=generator)
-    return conv
+def residual_layer(channels: int, filters: int, stride: int, generator: Generator) -> list[ResidualBlock]:
+    """Blocks of as many filters each, of which the first one may shrink the map."""
+    first = ResidualBlock(channels, filters, stride, generator)
+    return [first, *(ResidualBlock(filters, filters, 1, generator) for _ in range(BLOCKS - 1))]

@@ -7,7 +7,7 @@ point-wise filters in every one of its layers.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import cast
 
 import torch
 from torch import Generator, Tensor, nn
@@ -15,6 +15,7 @@ from torch import Generator, Tensor, nn
 from sparc.data.imageset import SMALLEST_SIDE
 from sparc.errors import InputError
 from sparc.nn.functions import two_of_each
+from sparc.nn.growing import Freezable
 from sparc.nn.head import Head, count_parameters
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
 from sparc.nn.separable import SeparableConv, new_pointwise
@@ -93,7 +94,7 @@ class Block(nn.Module):
         return cast(Tensor, out.add_(self.shortcut(x)).relu_())
 
 
-class WorkingMemory(nn.Module):
+class WorkingMemory(Freezable):
     """One task's sub-network: stem, blocks and head, all of its own but for the semantic filters it is handed."""
 
     def __init__(self, units: list[Unit], classes: int, generator: Generator) -> None:
@@ -104,7 +105,6 @@ class WorkingMemory(nn.Module):
             Block(first, second, generator) for first, second in zip(rest[::2], rest[1::2], strict=True)
         )
         self.head = Head(units[-1].own + units[-1].shared, classes, generator)
-        self.frozen = False
 
     def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
         """What the head sees: the last map, averaged over its places."""
@@ -131,15 +131,6 @@ class WorkingMemory(nn.Module):
         self.head = head
         if self.frozen:
             self.freeze()
-
-    def freeze(self) -> None:
-        """Neither weights nor running statistics change any more."""
-        self.frozen = True
-        self.requires_grad_(False)
-        self.eval()
-
-    def train(self, mode: bool = True) -> Self:
-        return super().train(mode and not self.frozen)
 
 
 class SparcNet(nn.Module):

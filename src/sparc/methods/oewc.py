@@ -1,0 +1,85 @@
+"""Online EWC: parameters on which the old tasks' answers depend, by the Fisher information, are held where they were.
+
+Kirkpatrick et al., "Overcoming Catastrophic Forgetting in Neural Networks", PNAS 2017; Schwarz et al., "Progress &
+Compress", ICML 2018, who keep one running sum for all tasks. After each task the diagonal of the Fisher information is
+the mean over its pictures of squared gradients of log p(y | x), with y drawn from the net's own answer; pictures are
+not augmented and batch norm is as in a test. The penalty is λ Σ F (θ − θ*)², the field's, without EWC's factor ½.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+from torch.nn.functional import cross_entropy
+
+from sparc.data.stream import Task
+from sparc.errors import InputError
+from sparc.methods.quadratic import QuadraticPenalty
+from sparc.methods.single import SingleNetSettings
+from sparc.nn.functions import autograds_own
+from sparc.nn.growing import GrowingNet
+from sparc.nn.head import count_parameters
+
+GRADIENTS = 1 << 26
+"""Numbers in memory as gradients of single pictures; more than 16 pictures at a time are no faster."""
+
+
+@dataclass(frozen=True)
+class OewcSettings(SingleNetSettings):
+    strength: float = 10.0
+    """λ: weight of the penalty."""
+    gamma: float = 1.0
+    """How much of the old tasks' Fisher information is kept at each task."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.strength < math.inf:
+            raise InputError(f"--strength {self.strength:g} must be a number that is not negative")
+        if not 0 <= self.gamma <= 1:
+            raise InputError(f"--gamma {self.gamma:g} must lie between 0 and 1")
+
+
+class OnlineEWC(QuadraticPenalty):
+    name = "oewc"
+    title = "oEWC"
+    paper = "Schwarz et al., ICML 2018"
+    Settings = OewcSettings
+
+    def __init__(self, settings: OewcSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        self.strength, self.gamma = settings.strength, settings.gamma
+
+    def end_task(self, task: Task) -> None:
+        self.zero_grad()
+        self.consolidate(self.fisher(task.train.images), keep=self.gamma)
+
+    @torch.no_grad()
+    def fisher(self, pictures: Tensor) -> list[Tensor]:
+        self.net.eval()
+        device = self.net.head.weight.device
+        sums = [torch.zeros_like(parameter) for parameter in self.net.parameters()]
+        at_once = max(4, min(16, GRADIENTS // count_parameters(self.net)))
+        for chunk in pictures.split(at_once):
+            images = self.augment.normalize(chunk.to(device))
+            answer = self.net(images).softmax(1).cpu()
+            labels = torch.multinomial(answer, 1, generator=self.generator).flatten().to(device)
+            for total, each in zip(sums, gradients(self.net, images, labels), strict=True):
+                total += each.square().sum(0)
+        return [total / len(pictures) for total in sums]
+
+
+def gradients(net: GrowingNet, images: Tensor, labels: Tensor) -> list[Tensor]:
+    """Of log p(label | image), a row a picture, for each parameter."""
+    parameters = {name: parameter.detach() for name, parameter in net.named_parameters()}
+    buffers = dict(net.named_buffers())
+
+    def log_likelihood(parameters: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
+        logits = functional_call(net, (parameters, buffers), (image[None],))
+        return -cross_entropy(logits, label[None])
+
+    with autograds_own():
+        found: dict[str, Tensor] = vmap(grad(log_likelihood), in_dims=(None, 0, 0))(parameters, images, labels)
+    return list(found.values())

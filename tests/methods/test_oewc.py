@@ -1,0 +1,100 @@
+import pytest
+import torch
+from torch import Tensor
+
+from sparc.data.augment import Augment
+from sparc.data.stream import Stream
+from sparc.errors import InputError
+from sparc.methods import Batch, Recipe
+from sparc.methods.oewc import OewcSettings, OnlineEWC
+from sparc.train import Trainer, seeded
+
+RECIPE = Recipe(epochs=2, batch=24, lr=0.03)
+
+
+def learner(**settings: object) -> OnlineEWC:
+    return OnlineEWC(OewcSettings(width=1 / 8, **settings), 1, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("backbone", ["resnet", "separable"])
+def test_fisher_is_that_of_one_backward_pass_a_picture(stream: Stream, augment: Augment, backbone: str) -> None:
+    method = learner(backbone=backbone)
+    Trainer(method, RECIPE, augment, 0).learn(stream[0])
+    pictures = stream[0].train.images[:20]  # 16 at once and a rest
+    state = method.generator.get_state()
+    ours = method.fisher(pictures)
+
+    method.generator.set_state(state)
+    sums = [torch.zeros_like(parameter) for parameter in method.net.parameters()]
+    drawn = []
+    for chunk in pictures.split(16):
+        images = augment.normalize(chunk)
+        answers = method.net(images).softmax(1)
+        labels = torch.multinomial(answers.detach(), 1, generator=method.generator).flatten()
+        drawn += labels.tolist()
+        for image, label in zip(images, labels, strict=True):
+            method.net.zero_grad()
+            method.net(image[None]).log_softmax(1)[0, label].backward()
+            for total, parameter in zip(sums, method.net.parameters(), strict=True):
+                assert parameter.grad is not None
+                total += parameter.grad.square()
+    for found, total in zip(ours, sums, strict=True):
+        torch.testing.assert_close(found, total / 20, rtol=1e-4, atol=1e-10)
+    assert set(drawn) == {0, 1}
+    assert any(bool(found.any()) for found in ours)
+
+
+def test_labels_are_drawn_from_the_nets_own_answer(stream: Stream, augment: Augment) -> None:
+    """For the head's bias the diagonal is then p (1 − p), the mean over both labels."""
+    method = learner()
+    method.augment = augment
+    method.begin_task(stream[0])
+    picture = stream[0].train.images[:1]
+    found = method.fisher(picture.expand(320, -1, -1, -1))[-1]
+    method.eval()
+    share = method.net(augment.normalize(picture)).softmax(1)[0]
+    torch.testing.assert_close(found, share * (1 - share), rtol=0.1, atol=0)
+
+
+def test_the_penalty_by_hand(stream: Stream, augment: Augment) -> None:
+    method = learner(strength=3.0)
+    method.augment = augment
+    method.begin_task(stream[0])
+    images, labels = augment.normalize(stream[0].train.images[:8]), stream[0].train.labels[:8]
+    batch = Batch(images, labels, False, stream[0].train.images[:8])
+    assert not method.has_learned
+    parameters = list(method.net.parameters())
+    method.consolidate([torch.full_like(parameter, 2.0) for parameter in parameters])
+    method.begin_task(stream[1])
+    with torch.no_grad():
+        for parameter in method.net.parameters():
+            parameter[:1] += 0.5
+    moved = sum(parameter[0].numel() for parameter in method.net.parameters())
+    assert method.penalty().item() == pytest.approx(2 * 0.25 * moved, rel=1e-5)
+    method.eval()
+    plain = torch.nn.functional.cross_entropy(method.net(images), labels)
+    torch.testing.assert_close(method.loss(batch), plain + 3 * method.penalty())
+    method.penalty().backward()
+    weight = method.net.head.weight
+    assert weight.grad is not None
+    torch.testing.assert_close(weight.grad[0], torch.full_like(weight[0], 2 * 2 * 0.5))
+    assert not weight.grad[1:].any(), "neither what has not moved nor a new class"
+
+
+def test_old_information_decays_and_new_classes_begin_with_none(stream: Stream) -> None:
+    method = learner(gamma=0.5)
+    for task, information in zip(stream, (1.0, 3.0, 0.0), strict=True):
+        method.begin_task(task)
+        method.consolidate(
+            [torch.full_like(parameter, information) for parameter in method.net.parameters()], keep=method.gamma
+        )
+    *_, bias = method.importance
+    assert bias.tolist() == [0.25 + 1.5] * 2 + [1.5] * 3 + [0.0]
+    anchors: list[Tensor] = list(method.anchor)
+    assert all(torch.equal(a, parameter) for a, parameter in zip(anchors, method.net.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("settings", "flag"), [({"strength": -1}, "--strength -1"), ({"gamma": 1.5}, "--gamma 1.5")])
+def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], flag: str) -> None:
+    with pytest.raises(InputError, match=flag):
+        OewcSettings(**settings)  # type: ignore[arg-type]

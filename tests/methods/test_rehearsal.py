@@ -1,0 +1,159 @@
+"""ER, DER++ and ER-ACE: what each of them makes of the buffer."""
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from sparc.data.augment import Augment
+from sparc.data.stream import Stream
+from sparc.errors import InputError
+from sparc.methods import Batch
+from sparc.methods.derpp import DERpp, DerppSettings, squared_error
+from sparc.methods.er import ER
+from sparc.methods.er_ace import ERACE, only
+from sparc.methods.rehearsal import Rehearsal, RehearsalSettings
+from sparc.train import seeded
+
+AUGMENT = Augment((0.0,), (1 / 255,))
+
+
+class Recording(nn.Module):
+    """In place of a net: its logits are the first pixels, and what it was shown is written down."""
+
+    classes = 5
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[Tensor] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.shown.append(images)
+        return images.flatten(1)[:, :5] / 100
+
+
+M = TypeVar("M", bound=Rehearsal)
+
+
+def learner(kind: type[M], settings: RehearsalSettings) -> tuple[M, Recording]:
+    method = kind(replace(settings, width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    method.net = net = Recording()  # type: ignore[assignment]
+    method.augment = AUGMENT
+    return method, net
+
+
+def batch(seed: int, labels: list[int]) -> Batch:
+    originals = torch.randint(256, (len(labels), 1, 8, 8), dtype=torch.uint8, generator=seeded(seed, "pictures"))
+    return Batch(AUGMENT.normalize(originals), torch.tensor(labels), False, originals)
+
+
+def said(images: Tensor) -> Tensor:
+    return images.flatten(1)[:, :5] / 100
+
+
+def test_er_shows_new_and_old_as_one_batch() -> None:
+    method, net = learner(ER, RehearsalSettings(buffer=4, replay=3))
+    first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 3, 2])
+    assert method.loss(first) == cross_entropy(said(first.images), first.labels), "nothing to replay yet"
+    loss = method.loss(second)
+    (shown,) = net.shown[1:]
+    assert torch.equal(shown[:3], second.images)
+    replayed = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in shown[3:]]
+    assert len(set(replayed)) == 3, "three of the first batch"
+    labels = torch.cat((second.labels, first.labels[replayed]))
+    torch.testing.assert_close(loss, cross_entropy(said(shown), labels))
+
+
+def test_replayed_pictures_are_augmented_again() -> None:
+    method, net = learner(ER, RehearsalSettings(buffer=40, replay=40))
+    method.augment = Augment((0.0,), (1 / 255,), padding=2, flip=True)
+    first = batch(0, [0] * 40)
+    method.loss(first)
+    method.loss(batch(1, [1, 1]))
+    old = net.shown[1][2:]
+    same = (old[:, None] == first.images[None]).all((2, 3, 4)).any(1)
+    assert int(same.sum()) < 10, "all but the few that no crop and no flip has touched"
+
+
+def test_the_terms_of_derpp() -> None:
+    """Batch, logits on one draw, labels on another: weights 1, α and β, through the net one after another."""
+    method, net = learner(DERpp, DerppSettings(buffer=8, replay=3, alpha=0.3, beta=0.7))
+    first, second = batch(0, [0, 1] * 4), batch(1, [2, 3, 2])
+    method.loss(first)
+    method.buffer.logits += 0.5  # as if the net had spoken otherwise then
+    loss = method.loss(second)
+    shown = net.shown[1:]
+    assert [len(images) for images in shown] == [3, 3, 3]
+    assert torch.equal(shown[0], second.images)
+    assert not torch.equal(shown[1], shown[2]), "two draws"
+    places = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in shown[2]]
+    expected = cross_entropy(said(second.images), second.labels) + 0.3 * 0.25
+    expected = expected + 0.7 * cross_entropy(said(shown[2]), first.labels[places])
+    torch.testing.assert_close(loss, expected)
+
+
+def test_derpp_stores_what_the_net_said_of_the_batch() -> None:
+    method, _ = learner(DERpp, DerppSettings(buffer=4))
+    first = batch(0, [0, 1, 0, 1])
+    method.loss(first)
+    assert torch.equal(method.buffer.logits, said(first.images))
+    assert not method.buffer.logits.requires_grad
+
+
+def test_classes_unknown_when_a_picture_was_stored_are_left_out() -> None:
+    logits = torch.tensor([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]], requires_grad=True)
+    stored = torch.tensor([[1.0, math.nan], [0.0, 2.0]])
+    error = squared_error(logits, stored)
+    assert error.item() == pytest.approx((0 + 9 + 4) / 3)
+    error.backward()
+    assert logits.grad is not None
+    torch.testing.assert_close(logits.grad, torch.tensor([[0.0, 0.0, 0.0], [6 / 3, 4 / 3, 0.0]]))
+
+
+def test_er_ace_keeps_new_pictures_from_old_classes(stream: Stream) -> None:
+    """The batch competes over its own classes only, replayed pictures over all."""
+    method, net = learner(ERACE, RehearsalSettings(buffer=4, replay=3))
+    first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 4, 2])
+    assert method.loss(first) == cross_entropy(said(first.images), first.labels), "the first task is learned plainly"
+    method.old_classes.fill_(2)
+    loss = method.loss(second)
+    _, shown, old = net.shown
+    places = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in old]
+    among_new = cross_entropy(said(shown)[:, [2, 4]], torch.tensor([0, 1, 0]))
+    torch.testing.assert_close(loss, among_new + cross_entropy(said(old), first.labels[places]))
+
+
+def test_er_ace_sends_old_classes_no_gradient() -> None:
+    logits = torch.tensor([[1.0, 2.0, 3.0, 4.0]], requires_grad=True)
+    cross_entropy(only(logits, torch.tensor([1, 3])), torch.tensor([3])).backward()
+    share = math.exp(2) / (math.exp(2) + math.exp(4))
+    assert logits.grad is not None
+    torch.testing.assert_close(logits.grad, torch.tensor([[0.0, share, 0.0, -share]]))
+
+
+def test_er_ace_counts_old_classes_when_a_task_begins(stream: Stream) -> None:
+    method = ERACE(RehearsalSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    counts = []
+    for task in stream:
+        method.begin_task(task)
+        counts.append(int(method.old_classes))
+    assert counts == [0, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"buffer": 0}, "--buffer 0 is too small"),
+        ({"replay": 1}, "--replay 1 is too small"),
+        ({"alpha": -1}, "--alpha -1 must be a number that is not negative"),
+        ({"beta": math.nan}, "--beta nan"),
+        ({"backbone": "vit"}, "--backbone vit is not known: choose resnet or separable"),
+    ],
+)
+def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        DerppSettings(**settings)  # type: ignore[arg-type]
