@@ -121,6 +121,12 @@ def test_it_is_a_copy_and_leaves_the_net_alone() -> None:
     assert logits.abs().max() > 0.5
 
 
+def test_answering_changes_nothing_even_where_a_map_is_a_single_place() -> None:
+    net = InferenceNet.of(learned([2, 2], image_size=(8, 8), depth=4))
+    x = pictures(1, 3, (8, 8))
+    assert torch.equal(net.forward(x), net.forward(x))
+
+
 def test_takes_no_gradient() -> None:
     assert not InferenceNet.of(learned([2])).forward(pictures(2, 3, (16, 16)).requires_grad_()).requires_grad
 

@@ -152,7 +152,7 @@ def _separable(x: Tensor, conv: FoldedConv, memories: slice, onto: Tensor | None
     count, filters, channels = pointwise.shape
     # The product is added to what is there already, so the bias costs nothing more.
     if onto is None:
-        out = bias.flatten().expand(batch * height * width, -1).contiguous()
+        out = bias.flatten().repeat(batch * height * width, 1)
     else:
         out = places(onto).add_(bias.flatten())
     # A grouped 1×1 convolution leaves oneDNN's fast path; a batched product over the places does not.
