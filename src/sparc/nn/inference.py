@@ -151,10 +151,8 @@ def _separable(x: Tensor, conv: FoldedConv, memories: slice, onto: Tensor | None
     batch, _, height, width = x.shape
     count, filters, channels = pointwise.shape
     # The product is added to what is there already, so the bias costs nothing more.
-    if onto is None:
-        out = bias.flatten().repeat(batch * height * width, 1)
-    else:
-        out = places(onto).add_(bias.flatten())
+    bias = bias.flatten()
+    out = bias.repeat(batch * height * width, 1) if onto is None else places(onto).add_(bias)
     # A grouped 1×1 convolution leaves oneDNN's fast path; a batched product over the places does not.
     by_memory = out.view(-1, count, filters).transpose(0, 1)
     by_memory.baddbmm_(places(x).view(-1, count, channels).transpose(0, 1), pointwise.mT)

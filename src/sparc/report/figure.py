@@ -3,15 +3,17 @@
 import io
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sparc.experiment.result import Matrix, Result, numbers
 from sparc.files import write_atomic
 from sparc.metrics import task_probabilities
 from sparc.report.words import METRIC_TITLES, SETTING_TITLES, heading, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_WRITTEN = 12
 """Tasks up to which every cell has its number written into it."""
@@ -19,6 +21,9 @@ MOST_WRITTEN = 12
 
 def draw(result: Result, path: Path) -> Path:
     """Write a PNG."""
+    # Half a second, which verbs that draw nothing should not wait for.
+    from matplotlib.figure import Figure
+
     # `Figure` alone, not pyplot: no window system is touched and no global state is left behind.
     figure = Figure(figsize=(14, 4.8), layout="constrained")
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 0.75, 1])
@@ -34,7 +39,7 @@ def draw(result: Result, path: Path) -> Path:
     return path
 
 
-def _matrix(axis: Axes, matrix: Matrix, title: str):  # type: ignore[no-untyped-def] # matplotlib's own type is private
+def _matrix(axis: "Axes", matrix: Matrix, title: str):  # type: ignore[no-untyped-def] # matplotlib's own type is private
     values = np.array(numbers(matrix))
     image = axis.imshow(values, vmin=0, vmax=100, cmap="viridis")
     axis.set(title=title, xlabel="tested on task", ylabel="after learning task")
@@ -54,7 +59,7 @@ def _ticks(tasks: int) -> tuple[range, list[str]]:
     return places, [str(place + 1) for place in places]
 
 
-def _landings(axis: Axes, result: Result) -> None:
+def _landings(axis: "Axes", result: Result) -> None:
     shares = 100 * task_probabilities(result.landings, result.sizes)
     places = np.arange(len(shares))
     axis.bar(places, shares, color="tab:blue")
@@ -65,7 +70,7 @@ def _landings(axis: Axes, result: Result) -> None:
     axis.legend(frameon=False)
 
 
-def _metrics(axis: Axes, result: Result) -> None:
+def _metrics(axis: "Axes", result: Result) -> None:
     axis.axis("off")
     metrics = {setting: asdict(values) for setting, values in result.metrics().items()}
     rows = [[title, *(percent(values[name]) for values in metrics.values())] for name, title in METRIC_TITLES.items()]
