@@ -4,13 +4,14 @@ BIN := .venv/bin
 # Small nets gain little from a second thread; two processes with one each are nearly twice as fast.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-long check clean help
+.PHONY: demo test test-long check bench clean help
 
 help:
 	@echo "make demo       learn Seq-Digits with SPARC, and look at the result"
 	@echo "make test       the test suite"
 	@echo "make check      style, types, import layers, and every example in README and docstrings"
 	@echo "make test-long  the tests that take minutes"
+	@echo "make bench      how fast it is on this machine, in about five minutes"
 
 demo: .venv/installed
 	$(BIN)/sparc run seq-digits --fresh
@@ -28,6 +29,9 @@ check: .venv/installed
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --doctest-modules --doctest-glob="*.md" src README.md CONTRIBUTING.md tests/test_readme.py
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

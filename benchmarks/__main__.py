@@ -1,0 +1,91 @@
+"""All rows, as one table and one JSON file."""
+
+import argparse
+import json
+import os
+import platform
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.inference import inference_rows, onnx_rows
+from benchmarks.measure import Row, Size, two_processes
+from benchmarks.process import memory_rows, startup_rows
+from benchmarks.training import later_task_rows, training_rows
+
+WORDS = {True: "yes", False: "no", None: ""}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast SPARC is on this machine.")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "latest.json", help="where the JSON goes")
+    out: Path = parser.parse_args().out
+    console = Console(stderr=True)
+    start = time.perf_counter()
+    load = os.getloadavg()
+    size = Size()
+    rows: list[Row] = []
+    with two_processes() as workers:
+        for part in (training_rows, later_task_rows, inference_rows, onnx_rows):
+            with console.status(part.__name__.replace("_", " ")):
+                rows += part(size, workers)
+    with console.status("processes"):
+        rows += memory_rows(size) + startup_rows(size)
+    rows.sort(key=lambda row: row.number)
+    report = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "load before": load[0],
+        "load after": os.getloadavg()[0],
+        "seconds": round(time.perf_counter() - start),
+        "size": asdict(size),
+        "rows": [asdict(row) for row in rows],
+    }
+    out.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+    print_table(report, rows)
+
+
+def print_table(report: dict[str, object], rows: list[Row]) -> None:
+    where = ", ".join(str(value) for value in machine().values())
+    table = Table(title="SPARC's speed", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("", "what", "measured", "aim", "reached"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(row.number, row.what, row.measured, row.aim, WORDS[row.reached])
+    console = Console()
+    console.print(table)
+    console.print(
+        f"{where}\nOne thread; others kept {report['load before']:.1f} processors busy when it began. "
+        f"{report['seconds']} s.",
+        highlight=False,
+    )
+
+
+def machine() -> dict[str, object]:
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        **{name: version(name) for name in ("numpy", "pillow")},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""How fast it answers: rows 4 and 5, and how that grows."""
+
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import Generator, Tensor
+
+from benchmarks.measure import Job, Row, Size, Workers, in_turns, ratio
+from benchmarks.plain import plain_copy
+from sparc.export import export_onnx
+from sparc.model_file import About, LearnedTask, Shape
+from sparc.nn.inference import InferenceNet
+from sparc.nn.layout import suitable_depth
+from sparc.nn.resnet import ResNet
+from sparc.nn.sparc import SparcNet
+
+CLASSES = 5
+"""Of each task."""
+LONG = 16
+"""Pictures at once from which one round takes seconds, so that there are fewer."""
+
+
+def inference_rows(size: Size, workers: Workers) -> list[Row]:
+    rows = []
+    for batch in size.batches:
+        rounds = 2 * size.rounds if batch < LONG else 2
+        of_memories = {}
+        for count in size.memories:
+            jobs = {"loop": workers.usual, "ours": workers.ours}
+            workers.usual.make("loop", loop, size, count, batch)
+            workers.ours.make("ours", ours, size, count, batch)
+            if count == size.memories[0]:
+                workers.usual.make("plain", plain_loop, size, count, batch)
+                jobs["plain"] = workers.usual
+            if count == size.memories[-1]:
+                workers.ours.make("resnet", resnet, size, batch)
+                jobs["resnet"] = workers.ours
+            seconds = in_turns(jobs, rounds if count < size.memories[-1] or batch < LONG else 1)
+            faster = ratio(seconds["loop"], seconds["ours"])
+            of_memories[count] = median(seconds["ours"])
+            figures = {"times": faster, "ms": 1000 * of_memories[count]}
+            measured = f"{faster:.2f} × ({1000 * of_memories[count] / batch:.2f} ms a picture)"
+            if "plain" in seconds:
+                figures["times plain modules"] = ratio(seconds["plain"], seconds["ours"])
+                measured += f"; {figures['times plain modules']:.2f} × of plain modules"
+            what = f"Class-IL inference, {count} memories, batch {batch}, against a loop"
+            rows.append(Row("4", what, measured, "≥ 3 ×", faster >= 3, figures))
+        fewest, most = size.memories[0], size.memories[-1]
+        equal = median(seconds["resnet"]) / (of_memories[most] / most)
+        rows.append(
+            Row(
+                "4", f"memories that cost as much as one ResNet-18, batch {batch}", f"{equal:.0f}", figures={"K": equal}
+            )
+        )
+        growth = (of_memories[most] / most) / (of_memories[fewest] / fewest)
+        rows.append(
+            Row(
+                "6",
+                f"evaluation, batch {batch}: time a memory at {most} against {fewest}",
+                f"{growth:.2f} ×",
+                "linear, ≤ 1.1 ×",
+                growth <= 1.1,
+                {"times": growth},
+            )
+        )
+    return rows
+
+
+def onnx_rows(size: Size, workers: Workers) -> list[Row]:
+    what = f"ONNX in onnxruntime against ours, {size.memories[0]} memories"
+    if find_spec("onnxruntime") is None or find_spec("onnx") is None:
+        return [Row("5", what, "onnx and onnxruntime are not installed")]
+    rows = []
+    for batch in size.batches:
+        workers.ours.make("onnx", onnx, size, size.memories[0], batch)
+        workers.ours.make("ours", ours, size, size.memories[0], batch)
+        seconds = in_turns({"onnx": workers.ours, "ours": workers.ours}, 2 * size.rounds if batch < LONG else 2)
+        slower = ratio(seconds["onnx"], seconds["ours"])
+        rows.append(Row("5", f"{what}, batch {batch}", f"{slower:.2f} × the time", figures={"times": slower}))
+    return rows
+
+
+def learned(size: Size, count: int) -> SparcNet:
+    net = SparcNet(3, (size.image, size.image), size.width, generator=Generator().manual_seed(0))
+    for _ in range(count):
+        net.add_task(CLASSES).freeze()
+    return net.eval()
+
+
+def batch_of(size: Size, batch: int) -> Tensor:
+    return torch.rand(batch, 3, size.image, size.image, generator=Generator().manual_seed(1))
+
+
+def loop(size: Size, count: int, batch: int) -> Job:
+    """One working memory after another, as they were trained."""
+    net, images = learned(size, count), batch_of(size, batch)
+    return lambda: _nothing_of(net(images))
+
+
+def plain_loop(size: Size, count: int, batch: int) -> Job:
+    net, images = learned(size, count), batch_of(size, batch)
+    memories = [plain_copy(net, task).eval() for task in range(count)]
+    return lambda: _nothing_of(torch.cat([memory(images) for memory in memories], dim=1))
+
+
+def ours(size: Size, count: int, batch: int) -> Job:
+    net, images = InferenceNet.of(learned(size, count)), batch_of(size, batch)
+    return lambda: _nothing_of(net(images))
+
+
+def resnet(size: Size, batch: int) -> Job:
+    """One of 64 filters, whatever the width of the working memories."""
+    net, images = ResNet(3, (size.image, size.image), width=2 * size.width), batch_of(size, batch)
+    net.add_classes(CLASSES)
+    net.eval()
+
+    def answer() -> None:
+        with torch.inference_mode():
+            net(images)
+
+    return answer
+
+
+def onnx(size: Size, count: int, batch: int) -> Job:
+    import onnxruntime
+
+    about = about_of(size, count)
+    images = batch_of(size, batch).mul(255).byte()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        export_onnx(learned(size, count), about, path, images[:2])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+
+    def answer() -> None:
+        session.run(["scores"], {"images": images.numpy()})
+
+    return answer
+
+
+def about_of(size: Size, count: int) -> About:
+    shape = Shape(3, (size.image, size.image), size.width, suitable_depth((size.image, size.image)), 0.5)
+    tasks = tuple(
+        LearnedTask(
+            f"task {task}",
+            tuple(f"class {task}.{label}" for label in range(CLASSES)),
+            pictures=(10,) * CLASSES,
+            held_out=0,
+            accuracy_in_task=None,
+            accuracy_in_all=None,
+            learned="2026-01-01T00:00:00+00:00",
+            epochs=1,
+            seconds=1.0,
+            share_in_semantic=0.1,
+        )
+        for task in range(count)
+    )
+    return About(shape, (0.5,) * 3, (0.25,) * 3, alpha=0.99, kappa=5.0, tasks=tasks)
+
+
+def _nothing_of(logits: Tensor) -> None:
+    """They need not go to who asked."""

@@ -1,0 +1,153 @@
+"""Contestants that take turns, and the rows that come of it.
+
+A contestant runs in a process of its own, as how malloc is set up holds for a whole process; all of them are timed in
+turns, so that whatever else the machine does falls upon all alike. Times are processor seconds of one thread.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from statistics import median
+from typing import Any, Protocol
+
+import torch
+
+from sparc.allocator import keep_freed_memory
+
+Job = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large everything is; the defaults are what the aims are meant for."""
+
+    image: int = 32
+    width: float = 0.5
+    batch: int = 32
+    classes: int = 20
+    """Of each task that is learned."""
+    steps: int = 4
+    """Of training in a turn."""
+    rounds: int = 6
+    memories: tuple[int, ...] = (5, 10, 20)
+    batches: tuple[int, ...] = (1, 256)
+    """Pictures at once, at inference."""
+    tasks: int = 50
+    """Of the model that has learned for long."""
+    sgemm: int = 1024
+    """Rows and columns of the matrices by which the machine is measured."""
+
+
+@dataclass(frozen=True)
+class Row:
+    number: str
+    """As in the list of aims."""
+    what: str
+    measured: str
+    aim: str = ""
+    reached: bool | None = None
+    """None where there is no aim, or nothing could be measured."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What it was reckoned from."""
+
+
+class Worker(Protocol):
+    def make(self, name: str, maker: Callable[..., Job], *arguments: Any) -> None:
+        """Have a job ready by this name."""
+
+    def run(self, name: str) -> tuple[float, Any]:
+        """Do the job once: processor seconds, and what came of it."""
+
+
+class Here:
+    """In this process."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
+
+    def make(self, name: str, maker: Callable[..., Job], *arguments: Any) -> None:
+        self.jobs[name] = maker(*arguments)
+
+    def run(self, name: str) -> tuple[float, Any]:
+        start = time.process_time()
+        outcome = self.jobs[name]()
+        return time.process_time() - start, outcome
+
+
+class Elsewhere:
+    """In a process of its own."""
+
+    def __init__(self, keeps_memory: bool) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, keeps_memory), daemon=True)
+        self.process.start()
+
+    def make(self, name: str, maker: Callable[..., Job], *arguments: Any) -> None:
+        self._ask("make", name, maker, *arguments)
+
+    def run(self, name: str) -> tuple[float, Any]:
+        seconds, outcome = self._ask("run", name)
+        return seconds, outcome
+
+    def close(self) -> None:
+        self.pipe.close()
+        self.process.join(timeout=10)
+
+    def _ask(self, *message: Any) -> Any:
+        self.pipe.send(message)
+        outcome = self.pipe.recv()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def _serve(pipe: Connection, keeps_memory: bool) -> None:
+    torch.set_num_threads(1)
+    if keeps_memory:
+        keep_freed_memory()
+    here = Here()
+    while True:
+        try:
+            verb, *arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(getattr(here, verb)(*arguments))
+        except Exception as error:  # whatever it is, whoever asked must know
+            pipe.send(error)
+
+
+@dataclass(frozen=True)
+class Workers:
+    usual: Worker
+    """Memory is handled as glibc does by itself."""
+    ours: Worker
+    """As the trainer sets it up."""
+
+
+@contextmanager
+def two_processes() -> Iterator[Workers]:
+    usual, ours = Elsewhere(keeps_memory=False), Elsewhere(keeps_memory=True)
+    try:
+        yield Workers(usual, ours)
+    finally:
+        usual.close()
+        ours.close()
+
+
+def in_turns(jobs: Mapping[str, Worker], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every round but a first one, in which everybody warms up."""
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(rounds + 1):
+        for name, worker in jobs.items():
+            seconds[name].append(worker.run(name)[0])
+    return {name: times[1:] for name, times in seconds.items()}
+
+
+def ratio(slow: list[float], fast: list[float]) -> float:
+    """How many times as long, as the middle of all rounds."""
+    return median(one / other for one, other in zip(slow, fast, strict=True))
