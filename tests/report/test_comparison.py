@@ -1,5 +1,6 @@
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from statistics import mean, stdev
 
@@ -7,44 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparc.experiment.result import Result, triangle
+from sparc.experiment.result import Result
 from sparc.metrics import summarize
 from sparc.report.comparison import COLUMN, COLUMNS, MAIN, Row, compare, landings, matrix, ranked, stages, streams
 from sparc.report.tables import summary
 
-
-def result(
-    method: str = "sparc", seed: int = 0, rows: tuple[tuple[float, ...], ...] = ((90,), (60, 80)), **settings: object
-) -> Result:
-    tasks = len(rows)
-    return Result(
-        config={"method": method, "benchmark": "seq-digits", "seed": seed, "settings": settings},
-        class_names=[str(label) for label in range(2 * tasks)],
-        sizes=[2] * tasks,
-        class_il=triangle([list(row) for row in rows]),
-        task_il=triangle([[100.0] * (stage + 1) for stage in range(tasks)]),
-        validation=None,
-        landings=[[3] + [1] * (tasks - 1)] * tasks,
-        parameters=1_000_000,
-        parameters_by_owner={"net": 1_000_000},
-        passes={"forward": 1, "backward": 1},
-        buffer_bytes=0,
-        seconds={"train": [1.0 + seed] * tasks, "test": [1.0] * tasks},
-        state_sha256="",
-        data={},
-        environment={},
-    )
-
-
-def needs_task(method: str, **change: object) -> Result:
-    return replace(result(method), class_il=None, **change)  # type: ignore[arg-type]
+Make = Callable[..., Result]
 
 
 def best(rows: list[Row], name: str) -> list[str]:
     return [row.label for row in rows if row.cells[name].best]
 
 
-def test_a_row_has_mean_and_sample_deviation_over_its_seeds() -> None:
+def test_a_row_has_mean_and_sample_deviation_over_its_seeds(result: Make) -> None:
     (row,) = compare([result(seed=1, rows=((90,), (70, 80))), result(seed=0)])
     assert row.seeds == [0, 1]
     assert row.label == "SPARC"
@@ -55,7 +31,7 @@ def test_a_row_has_mean_and_sample_deviation_over_its_seeds() -> None:
     assert row.cells["seconds"].mean == 3
 
 
-def test_every_metric_is_the_one_of_the_summary() -> None:
+def test_every_metric_is_the_one_of_the_summary(result: Make) -> None:
     results = [result(seed=seed, rows=((90,), (50 + seed, 80), (40, 30 + seed, 70))) for seed in range(3)]
     (row,) = compare(results)
     for setting, metrics in summary(results).items():
@@ -64,18 +40,18 @@ def test_every_metric_is_the_one_of_the_summary() -> None:
             assert {"mean": cell.mean, "deviation": cell.deviation} == values
 
 
-def test_a_single_seed_has_no_deviation_and_a_single_task_no_forgetting() -> None:
+def test_a_single_seed_has_no_deviation_and_a_single_task_no_forgetting(result: Make) -> None:
     (row,) = compare([result(rows=((90,),))])
     assert COLUMN["class_il.accuracy"].text(row.cells["class_il.accuracy"]) == "90.00"
     assert COLUMN["class_il.forgetting"].text(row.cells["class_il.forgetting"]) == "–"
 
 
-def test_rows_of_one_method_say_in_what_they_differ_and_only_that() -> None:
+def test_rows_of_one_method_say_in_what_they_differ_and_only_that(result: Make) -> None:
     rows = compare([result(width=0.5, lr=1e-3), result("sgd", lr=0.1), result(width=0.25, lr=1e-3)])
     assert [row.label for row in rows] == ["SPARC, width 0.5", "SGD", "SPARC, width 0.25"]
 
 
-def test_settings_of_the_same_name_in_two_places_are_told_apart() -> None:
+def test_settings_of_the_same_name_in_two_places_are_told_apart(result: Make) -> None:
     first, second = (
         replace(result(), config={**result().config, "settings": {"epochs": 1}, "recipe": {"epochs": epochs}})
         for epochs in (2, 3)
@@ -83,13 +59,13 @@ def test_settings_of_the_same_name_in_two_places_are_told_apart() -> None:
     assert [row.label for row in compare([first, second])] == ["SPARC, recipe.epochs 2", "SPARC, recipe.epochs 3"]
 
 
-def test_the_same_run_twice_counts_once() -> None:
+def test_the_same_run_twice_counts_once(result: Make) -> None:
     (row,) = compare([result(), result(rows=((10,), (10, 10))), result(seed=1)])
     assert row.seeds == [0, 1]
     assert row.cells["class_il.accuracy"].mean == 70
 
 
-def test_best_is_the_higher_accuracy_and_the_lower_cost() -> None:
+def test_best_is_the_higher_accuracy_and_the_lower_cost(result: Make) -> None:
     rows = compare([result(), replace(result("sgd", rows=((95,), (20, 90))), parameters=10)])
     assert best(rows, "class_il.accuracy") == ["SPARC"]
     assert best(rows, "class_il.plasticity") == ["SGD"]
@@ -97,14 +73,14 @@ def test_best_is_the_higher_accuracy_and_the_lower_cost() -> None:
     assert best(rows, "parameters") == ["SGD"]
 
 
-def test_what_is_written_alike_is_equally_good_and_where_all_are_alike_none_is_best() -> None:
+def test_what_is_written_alike_is_equally_good_and_where_all_are_alike_none_is_best(result: Make) -> None:
     rows = compare([result(), result("sgd", rows=((90,), (60.001, 80))), result("other", rows=((90,), (10, 80)))])
     assert best(rows, "class_il.accuracy") == ["SPARC", "SGD"]
     assert best(rows, "task_il.accuracy") == []
     assert best(compare([result()]), "class_il.accuracy") == []
 
 
-def test_an_upper_bound_is_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upper_bound_is_not_the_best(result: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     from sparc.methods import METHODS
 
     bound = type("Joint", (), {"title": "JOINT", "kind": "bound"})
@@ -114,8 +90,8 @@ def test_an_upper_bound_is_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None
     assert best(rows, "class_il.accuracy") == ["SPARC"]
 
 
-def test_a_method_that_must_be_told_the_task_has_no_class_il_number() -> None:
-    rows = compare([needs_task("packnet"), result(), result("sgd", rows=((90,), (10, 80)))])
+def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make) -> None:
+    rows = compare([result("packnet", needs_task=True), result(), result("sgd", rows=((90,), (10, 80)))])
     row = rows[0]
     for column in COLUMNS:
         assert (column.text(row.cells[column.name]) == "–") is column.name.startswith("class_il.")
@@ -125,7 +101,7 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_number() -> None:
     assert [each.label for each in ranked(rows)] == ["SPARC", "SGD", "packnet"]
 
 
-def test_matrix_stages_and_landings_are_means_over_seeds() -> None:
+def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:
     (row,) = compare([result(), result(seed=1, rows=((80,), (70, 80)))])
     assert matrix(row, "class_il") == [[85, None], [65, 80]]
     curve = stages(row, "class_il")
@@ -137,15 +113,15 @@ def test_matrix_stages_and_landings_are_means_over_seeds() -> None:
     assert [cell.mean for cell in shares] == [75, 25]
 
 
-def test_other_pictures_and_other_cuts_are_other_streams() -> None:
+def test_other_pictures_and_other_cuts_are_other_streams(result: Make) -> None:
     other_pictures = replace(result(), data={"fingerprint": "f"})
     other_cut = result(rows=((90,), (60, 80), (1, 2, 3)))
     groups = streams([result(), other_pictures, result("sgd"), other_cut])
     assert [len(group) for group in groups] == [2, 1, 1]
 
 
-def test_rows_are_json() -> None:
-    rows = [row.as_json() for row in compare([result(width=0.5), needs_task("pnn")])]
+def test_rows_are_json(result: Make) -> None:
+    rows = [row.as_json() for row in compare([result(width=0.5), result("pnn", needs_task=True)])]
     content = json.loads(json.dumps(rows, allow_nan=False))
     assert content[0]["numbers"]["class_il.accuracy"] == {"mean": 70, "deviation": None, "best": False}
     assert content[1]["numbers"]["class_il.accuracy"]["mean"] is None
@@ -163,7 +139,7 @@ percentages = st.floats(0, 100)
 
 @given(st.lists(st.tuples(percentages, percentages, percentages), min_size=1, max_size=5))
 def test_means_lie_between_the_seeds_and_one_row_at_least_is_best_where_they_differ(
-    values: list[tuple[float, float, float]],
+    result: Make, values: list[tuple[float, float, float]]
 ) -> None:
     results = [result(f"method {place}", rows=((a,), (b, c))) for place, (a, b, c) in enumerate(values)]
     rows = compare(results)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from math import isnan
 from statistics import mean, stdev
 from typing import Any, Literal
@@ -32,6 +33,10 @@ class Column:
     name: str
     """For machines."""
     title: str
+    group: str
+    """What a table says above it and its neighbours."""
+    short: str
+    """What it then need say itself."""
     meaning: str
     better: Literal["higher", "lower"]
     value: Callable[[Result], float | None]
@@ -198,6 +203,8 @@ def _metric_columns(setting: Setting) -> list[Column]:
         Column(
             name=f"{setting}.{name}",
             title=f"{SETTING_TITLES[setting]} {symbol}",
+            group="Accuracy A_T, %" if name == "accuracy" else f"{SETTING_TITLES[setting]}, %",
+            short=SETTING_TITLES[setting] if name == "accuracy" else symbol,
             meaning=f"{SETTING_TITLES[setting]}: {METRIC_MEANINGS[name]}, in percent",
             better="lower" if name == "forgetting" else "higher",
             value=_metric(setting, name),
@@ -206,62 +213,61 @@ def _metric_columns(setting: Setting) -> list[Column]:
     ]
 
 
+def _cost(
+    name: str,
+    title: str,
+    meaning: str,
+    value: Callable[[Result], float | None],
+    number: Callable[[float], str] = "{:g}".format,
+    spread: bool = False,
+) -> Column:
+    return Column(name, title, "Costs", title, meaning, "lower", value, number, spread)
+
+
 COLUMNS: tuple[Column, ...] = (
     *_metric_columns("class_il"),
     *_metric_columns("task_il"),
-    Column(
+    _cost(
         "parameters",
         "Parameters, M",
         "numbers kept after the last task, in millions, copies of the model and masks included",
-        "lower",
         lambda result: result.parameters,
         lambda value: f"{value / 1e6:.3f}",
-        spread=False,
     ),
-    Column(
+    _cost(
         "forward",
-        "Passes forward",
-        "passes through the net that a training step takes",
-        "lower",
+        "Passes fwd",
+        "passes forward through the net that a training step takes",
         lambda result: result.passes["forward"],
-        lambda value: f"{value:g}",
-        spread=False,
     ),
-    Column(
+    _cost(
         "backward",
-        "Passes backward",
-        "the same, of gradients",
-        "lower",
+        "Passes bwd",
+        "passes backward through the net that a training step takes",
         lambda result: result.passes["backward"],
-        lambda value: f"{value:g}",
-        spread=False,
     ),
-    Column(
-        "buffer",
-        "Buffer",
-        "bytes of old pictures and logits that are kept",
-        "lower",
-        lambda result: result.buffer_bytes,
-        size,
-        spread=False,
-    ),
-    Column(
+    _cost("buffer", "Buffer", "old pictures and logits that are kept", lambda result: result.buffer_bytes, size),
+    _cost(
         "seconds",
         "Training, s",
         "seconds of training, all tasks together",
-        "lower",
         lambda result: sum(result.seconds["train"]),
-        lambda value: f"{value:,.1f}",
+        lambda value: f"{value:,.{0 if value >= 100 else 1}f}",
+        spread=True,
     ),
 )
 COLUMN = {column.name: column for column in COLUMNS}
+ACCURACIES = (COLUMN["class_il.accuracy"], COLUMN["task_il.accuracy"])
 MAIN = (
-    COLUMN["class_il.accuracy"],
-    COLUMN["task_il.accuracy"],
-    *(column for column in COLUMNS if column.name.startswith("class_il.") and not column.name.endswith(".accuracy")),
-    *(column for column in COLUMNS if "." not in column.name),
+    *ACCURACIES,
+    *(column for column in COLUMNS if not column.name.startswith("task_il.") and column not in ACCURACIES),
 )
 """The columns that a table shows first: both accuracies, the other Class-IL metrics, and the costs."""
+
+
+def grouped(columns: Sequence[Column]) -> list[tuple[str, list[Column]]]:
+    """Neighbours that belong together, with what is said above them."""
+    return [(group, list(inner)) for group, inner in groupby(columns, key=lambda column: column.group)]
 
 
 def _cell(values: Sequence[float | None]) -> Cell:

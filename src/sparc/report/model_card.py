@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sparc.model_file import VERSION, About, LearnedTask, Model
 from sparc.report.tables import plain_table
-from sparc.report.words import percent, size
+from sparc.report.words import counted, percent, size
 from sparc.text import one_line
 
 FEW = 5
@@ -125,7 +125,7 @@ def _by_owner(model: Model) -> dict[str, int]:
 def _overview(model: Model, path: Path) -> Table:
     about, shape = model.about, model.about.shape
     rows = {
-        "classes": f"{_count(len(about.classes), 'class', 'classes')} in {_count(len(about.tasks), 'task')}",
+        "classes": f"{counted(len(about.classes), 'class', 'classes')} in {counted(len(about.tasks), 'task')}",
         "pictures": _pictures(about),
         "mean of each channel": _numbers(about.mean),
         "deviation of each channel": _numbers(about.std),
@@ -168,7 +168,7 @@ def _learning(model: Model) -> Table:
 def _what_it_is(model: Model, path: Path) -> str:
     about = model.about
     known = (
-        f"It knows {_count(len(about.classes), 'class', 'classes')}, learned in {_count(len(about.tasks), 'task')} "
+        f"It knows {counted(len(about.classes), 'class', 'classes')}, learned in {counted(len(about.tasks), 'task')} "
         "one after another"
         if about.tasks
         else "It knows no class yet"
@@ -280,7 +280,3 @@ def _when(task: LearnedTask) -> str:
 
 def _numbers(values: Sequence[float]) -> str:
     return " ".join(f"{value:.3f}" for value in values)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,54 @@
+"""Axes: where values lie along one, and at which of them it is marked."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MOST_TICKS = 10
+
+
+@dataclass(frozen=True)
+class Axis:
+    title: str
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+    """Only whole numbers are marked."""
+    write: Callable[[float], str] = "{:g}".format
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies, from 0 to 1; halfway where low and high are the same."""
+        low, high, value = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        return (value - low) / (high - low) if high > low else 0.5
+
+    def ticks(self) -> list[float]:
+        """Round numbers.
+
+        >>> Axis("", 0, 100).ticks(), Axis("", 0.04, 3, log=True).ticks()
+        ([0.0, 20.0, 40.0, 60.0, 80.0, 100.0], [0.05, 0.1, 0.2, 0.5, 1.0, 2.0])
+        >>> Axis("", 1, 20, whole=True).ticks()
+        [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0]
+        """
+        if self.low == self.high:
+            return [self.low]
+        if self.whole:
+            first, last = math.ceil(self.low), math.floor(self.high)
+            step = max(1, math.ceil((last - first + 1) / MOST_TICKS))
+            return [float(value) for value in range(first, last + 1, step)]
+        values = self._powers() if self.log else self._steps()
+        return [value for value in values if -1e-9 <= self.share(value) <= 1 + 1e-9]
+
+    def _powers(self) -> list[float]:
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        every = math.ceil(len(powers) / MOST_TICKS)
+        steps = (1, 2, 5) if len(powers) <= 4 else (1,)
+        return [float(f"{step}e{power}") for power in powers[::every] for step in steps]
+
+    def _steps(self) -> list[float]:
+        rough = (self.high - self.low) / 5
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * 0.999)
+        first = math.ceil(self.low / step)
+        # 0.1 · 3 is not quite 0.3: written down and read again it is.
+        return [float(f"{step * place:.12g}") for place in range(first, first + 7)]

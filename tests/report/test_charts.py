@@ -1,0 +1,226 @@
+"""Figures: that they are drawings, where things lie in them, and that everybody can tell their colours apart."""
+
+import io
+import itertools
+import math
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from sparc.report.axis import MOST_TICKS, Axis
+from sparc.report.charts import WIDTH, Head, Series, bars, heat_map, lines, mark, points
+from sparc.report.colours import DARK, LIGHT, SERIES, contrast, heat, readable_on
+from sparc.report.comparison import Cell
+from sparc.report.drawing import Area, Box, Drawing, Line, Words, fitted, text_width
+from sparc.report.raster import png
+from sparc.report.svg import inline, standalone
+
+HEAD = Head("Title", "note")
+SVG = "{http://www.w3.org/2000/svg}"
+PERCENT = Axis("accuracy, %", 0, 100)
+
+
+def curve(label: str, place: int, *means: float | None, deviation: float | None = None) -> Series:
+    return Series(label, place, [(at, Cell(mean, deviation)) for at, mean in enumerate(means, 1)])
+
+
+def every_kind(tasks: int = 3) -> list[Drawing]:
+    triangle = [[90.0 - stage if task <= stage else None for task in range(tasks)] for stage in range(tasks)]
+    series = [curve("one", 0, *[50.0] * tasks, deviation=70.0), curve("two", 7, *[20.0] * tasks)]
+    x = Axis("tasks", 1, tasks, whole=True)
+    return [
+        lines(HEAD, x, PERCENT, series),
+        points(HEAD, Axis("size", 0.5, 200, log=True), PERCENT, series),
+        bars(HEAD, "task", PERCENT, series[0], [100 / tasks] * tasks, "even"),
+        heat_map(HEAD, "tested on", "after", triangle),
+    ]
+
+
+def corners(drawing: Drawing) -> list[tuple[float, float]]:
+    found: list[tuple[float, float]] = []
+    for shape in drawing.shapes:
+        if isinstance(shape, Line | Area):
+            found += shape.points
+        elif isinstance(shape, Box):
+            found += [(shape.x, shape.y), (shape.x + shape.width, shape.y + shape.height)]
+        else:
+            found.append((shape.x, shape.y))
+    return found
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 5, 20, 50])
+def test_everything_lies_on_the_sheet_and_can_be_drawn_in_all_ways(tasks: int) -> None:
+    for drawing in every_kind(tasks):
+        assert all(0 <= x <= drawing.width and 0 <= y <= drawing.height for x, y in corners(drawing))
+        root = ET.fromstring(standalone(drawing))
+        assert root.get("role") == "img"
+        assert root.findtext(f"{SVG}title") == "Title, note"
+        assert root.findtext(f"{SVG}desc")
+        with Image.open(io.BytesIO(png(drawing))) as picture:
+            assert picture.size == pytest.approx((2.5 * drawing.width, 2.5 * drawing.height), abs=1.5)
+            assert len(picture.convert("RGB").getcolors(1 << 24) or []) > 20, "it is not blank"
+
+
+def test_a_line_goes_where_the_numbers_are() -> None:
+    drawing = lines(HEAD, Axis("x", 1, 3, whole=True), PERCENT, [curve("one", 0, 0.0, 50.0, 100.0)])
+    (line,) = [shape for shape in drawing.shapes if isinstance(shape, Line) and len(shape.points) == 3]
+    (left, bottom), (middle, half), (right, top) = line.points
+    assert middle == pytest.approx((left + right) / 2)
+    assert half == pytest.approx((top + bottom) / 2)
+    assert top < bottom
+
+
+def test_bars_are_as_high_as_their_numbers_and_the_even_line_is_dashed() -> None:
+    drawing = bars(HEAD, "task", PERCENT, curve("one", 0, 10.0, 40.0), [50, 50], "even")
+    small, large = [shape for shape in drawing.shapes if isinstance(shape, Box)]
+    assert large.height == pytest.approx(4 * small.height)
+    assert small.y + small.height == pytest.approx(large.y + large.height)
+    even, _ = [shape for shape in drawing.shapes if isinstance(shape, Line) and shape.dash]
+    assert len({y for _, y in even.points}) == 1
+    assert "task 1: 10.0, even would be 50.0" in small.note
+
+
+def test_cells_of_a_heat_map_have_their_number_until_they_are_too_small() -> None:
+    def numbers(tasks: int) -> list[str]:
+        words = [shape for shape in every_kind(tasks)[3].shapes if isinstance(shape, Words)]
+        return [shape.text for shape in words if shape.colour in ("#000000", "#ffffff")]
+
+    assert numbers(2) == ["90.0", "89.0", "89.0"]
+    assert len(numbers(20)) == 210
+    assert numbers(21) == []
+    cells = [shape for shape in every_kind(21)[3].shapes if isinstance(shape, Box) and shape.note]
+    assert cells[0].note == "after task 1, on task 1: 90.00"
+
+
+@given(st.floats(0, 100))
+def test_numbers_can_be_read_on_every_heat(value: float) -> None:
+    assert contrast(readable_on(heat(value)), heat(value)) >= 4.5
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_colours_stand_out_from_the_paper(palette: dict[str, str]) -> None:
+    assert contrast(palette["ink"], palette["paper"]) >= 7
+    assert contrast(palette["muted"], palette["paper"]) >= 4.5
+    for place in range(SERIES):
+        assert contrast(palette[f"series-{place}"], palette["paper"]) >= 3
+
+
+# Machado, Oliveira and Fernandes 2009, at full severity, on linear light.
+SIGHT = {
+    "all cones": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def oklab(colour: str, sight: object) -> np.ndarray:
+    srgb = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    light = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(sight) @ light, 0, 1)
+    cones = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566]]
+    cones.append([0.0883024619, 0.2817188376, 0.6299787005])
+    lab = [[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099]]
+    lab.append([0.0259040371, 0.7827717662, -0.808675766])
+    return np.array(lab) @ np.cbrt(np.array(cones) @ seen)
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_colours_are_told_apart_by_everybody(palette: dict[str, str], sight: str) -> None:
+    """0.02 is about what can just be seen."""
+    seen = [oklab(palette[f"series-{place}"], SIGHT[sight]) for place in range(SERIES)]
+    assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)) > 0.1
+
+
+def test_eighteen_methods_have_eighteen_marks() -> None:
+    drawn = {repr(mark(place, 0, 0)) for place in range(18)}
+    assert len(drawn) == 18
+    kinds = [(type(mark(place, 0, 0)[0]), len(getattr(mark(place, 0, 0)[0], "points", ()))) for place in range(SERIES)]
+    assert len(set(kinds)) >= 4, "not by colour alone"
+
+
+@given(st.floats(-1e4, 1e4), st.floats(1e-3, 1e6), st.booleans())
+def test_ticks_are_few_rise_and_lie_on_the_axis(low: float, room: float, whole: bool) -> None:
+    axis = Axis("", low, low + room, whole=whole)
+    ticks = axis.ticks()
+    assert len(ticks) <= MOST_TICKS
+    assert ticks == sorted(set(ticks))
+    assert all(-1e-6 <= axis.share(tick) <= 1 + 1e-6 for tick in ticks)
+    assert whole or len(ticks) >= 2
+    assert not whole or all(tick == round(tick) for tick in ticks)
+
+
+@given(st.floats(1e-9, 1e12), st.floats(1.5, 1e12))
+def test_ticks_of_a_logarithmic_axis_too(low: float, factor: float) -> None:
+    axis = Axis("", low, low * factor, log=True)
+    ticks = axis.ticks()
+    assert len(ticks) <= 15
+    assert ticks == sorted(set(ticks))
+    assert all(-1e-6 <= axis.share(tick) <= 1 + 1e-6 for tick in ticks)
+    assert ticks or factor < 5
+
+
+def test_an_axis_of_one_value_has_it_in_the_middle() -> None:
+    axis = Axis("", 1, 1, whole=True)
+    assert axis.share(1) == 0.5
+    assert axis.ticks() == [1]
+
+
+@given(st.text(min_size=1), st.floats(20, 400))
+def test_what_is_fitted_fits(text: str, room: float) -> None:
+    assert text_width(fitted(text, 12, room), 12) <= room
+
+
+def test_names_stand_beside_points_and_only_where_there_is_room() -> None:
+    x = Axis("size", 1, 100, log=True)
+    pair = [Series("one", 0, [(2, Cell(20, None))]), Series("two", 1, [(50, Cell(80, None))])]
+    apart = points(HEAD, x, PERCENT, pair)
+    assert apart.height < points(HEAD, x, PERCENT, [curve("l" * 80, 0, 50.0)]).height, "the second needs a legend"
+    assert [shape.text for shape in apart.shapes if isinstance(shape, Words)][-2:] == ["one", "two"]
+    crowd = [Series(f"method {place}", place, [(10, Cell(50, None))]) for place in range(8)]
+    names = [shape for shape in points(HEAD, x, PERCENT, crowd).shapes if isinstance(shape, Words)]
+    boxes = [(name.x, name.y) for name in names]
+    assert len(set(boxes)) == len(boxes)
+
+
+@given(st.text(), st.text())
+def test_any_words_make_a_whole_svg(title: str, label: str) -> None:
+    drawing = lines(Head(title, label), Axis(label, 1, 2), PERCENT, [curve(label, 0, 1.0, 2.0)])
+    root = ET.fromstring(standalone(drawing))
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
+        *("svg", "title", "desc", "rect", "polyline", "polygon", "circle", "text")
+    }
+
+
+def test_a_page_colours_by_variables_and_a_file_by_values() -> None:
+    drawing = every_kind()[0]
+    assert "var(--series-0)" in inline(drawing, "key")
+    assert 'id="key-title"' in inline(drawing, "key")
+    assert "var(" not in standalone(drawing)
+    assert LIGHT["series-0"] in standalone(drawing)
+
+
+def test_letters_that_a_font_lacks_and_mathematics_are_no_error_in_a_picture() -> None:
+    drawing = lines(Head("猫 $\\frac", "\ud800"), Axis("x", 1, 2), PERCENT, [curve("$a_", 0, 1.0, 2.0)])
+    assert png(drawing).startswith(b"\x89PNG")
+
+
+def test_a_value_that_is_not_there_leaves_a_gap_and_no_number() -> None:
+    drawing = lines(HEAD, Axis("x", 1, 3), PERCENT, [curve("one", 0, 10.0, None, 30.0)])
+    (line,) = [shape for shape in drawing.shapes if isinstance(shape, Line) and shape.colour == "series-0"][:1]
+    assert len(line.points) == 2
+
+
+def test_wide_heat_maps_grow_so_that_their_numbers_can_be_read() -> None:
+    def smallest(tasks: int) -> float:
+        drawing = every_kind(tasks)[3]
+        return min(shape.size for shape in drawing.shapes if isinstance(shape, Words))
+
+    assert every_kind(5)[3].width == WIDTH
+    assert smallest(20) >= 9
+    assert math.isclose(every_kind(60)[3].width, every_kind(40)[3].width)
