@@ -1,6 +1,6 @@
 """Damages files at random and feeds them to their readers, in a process of its own so that its memory can be told.
 
-    python tests/fuzz.py model|picture FILE[,FILE…] TIMES
+    python tests/fuzz.py model|picture|result FILE[,FILE…] TIMES
 
 Prints what happened as JSON; anything but an `InputError` is a traceback and a failure.
 """
@@ -46,15 +46,33 @@ def model_reader(folder: Path) -> Callable[[bytes], object]:
     return read
 
 
-def picture_reader() -> Callable[[bytes], object]:
+def picture_reader(folder: Path) -> Callable[[bytes], object]:
     from sparc.data.pictures import decode
 
     return lambda content: decode(content, "damaged", 32)
 
 
+def result_reader(folder: Path) -> Callable[[bytes], object]:
+    from sparc.experiment import read_result
+    from sparc.report.page import page
+    from sparc.report.study import studies
+
+    def read(content: bytes) -> object:
+        (folder / "damaged.json").write_bytes(content)
+        return page(studies({folder: read_result(folder / "damaged.json")}))
+
+    return read
+
+
 def main(kind: str, files: str, times: str) -> None:
     paths = [Path(name) for name in files.split(",")]
-    read = model_reader(paths[0].parent) if kind == "model" else picture_reader()
+    folder = paths[0].parent
+    readers = {
+        "model": lambda: model_reader(folder),
+        "picture": picture_reader,
+        "result": lambda: result_reader(folder),
+    }
+    read = readers[kind]()
     contents = [path.read_bytes() for path in paths]
     chance = random.Random(0)
     refused = 0

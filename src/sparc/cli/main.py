@@ -27,6 +27,7 @@ VERBS = {
     "run": "learn a stream of tasks and measure how much is kept",
     "compare": "run several methods, as far as they are missing, and compare them",
     "runs": "list runs: done, part-way, failed",
+    "report": "make a page, figures or tables of runs",
     "benchmarks": "list the streams that can be learned",
     "methods": "list the methods that can learn them",
 }

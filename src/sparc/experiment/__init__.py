@@ -1,7 +1,7 @@
 """Runs: a run is a pure function of its config."""
 
 from sparc.experiment.config import RunConfig, StreamSettings, usual_recipe
-from sparc.experiment.folder import Listed, find_results, list_runs
+from sparc.experiment.folder import Listed, find_results, list_runs, read_losses
 from sparc.experiment.result import Result, read_result
 from sparc.experiment.run import Finished, Stop, Stopped, run
 from sparc.experiment.stop import StopOnSignal
@@ -17,6 +17,7 @@ __all__ = [
     "StreamSettings",
     "find_results",
     "list_runs",
+    "read_losses",
     "read_result",
     "run",
     "usual_recipe",

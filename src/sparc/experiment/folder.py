@@ -103,6 +103,14 @@ class Log(Observer):
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """What a report reads of a line of `log.jsonl`."""
+
+    task: int
+    loss: float
+
+
+@dataclass(frozen=True)
 class Listed:
     """A run as it lies in its folder."""
 
@@ -134,6 +142,27 @@ def find_results(paths: Iterable[Path]) -> dict[Path, Result]:
         for folder in found:
             folders.setdefault(folder.resolve(), folder)
     return {folder: read_result(RunFolder(folder).result) for folder in folders.values()}
+
+
+def read_losses(folder: Path) -> list[tuple[float, float]]:
+    """The mean loss of each epoch, and how many tasks had been learned by then; empty where there is no log."""
+    path = RunFolder(folder).log
+    if not path.is_file():
+        return []
+    tasks: dict[int, list[float]] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            content = json.loads(line)
+            if content["event"] == "epoch":
+                epoch = build(Epoch, {"task": content["task"], "loss": content["loss"]})
+                tasks.setdefault(epoch.task, []).append(epoch.loss)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"line {number} of {path} cannot be read ({error}): remove that file") from error
+    return [
+        (task - 1 + (place + 1) / len(losses), loss)
+        for task, losses in sorted(tasks.items())
+        for place, loss in enumerate(losses)
+    ]
 
 
 def _listed(folder: RunFolder) -> Listed:

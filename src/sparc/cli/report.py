@@ -1,0 +1,70 @@
+"""`sparc report`: make a page, figures or tables of runs."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from sparc.cli.parse import parse
+from sparc.errors import InputError
+from sparc.experiment import find_results, read_losses
+from sparc.files import check_output, check_writable, write_atomic
+from sparc.report.flat import as_csv, as_latex
+from sparc.report.gallery import all_figures
+from sparc.report.page import page
+from sparc.report.raster import png
+from sparc.report.study import Study, studies
+from sparc.report.svg import standalone
+from sparc.text import one_line
+
+USUAL = {"html": "report.html", "csv": "report.csv", "latex": "report.tex", "svg": "figures", "png": "figures"}
+
+
+@dataclass(frozen=True)
+class Arguments:
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUNS …")] = (Path("runs"),)
+    """Folders of runs, as given to `sparc run --out`, or single runs' folders."""
+    out: Path | None = None
+    """The file, or for svg and png the folder, that is written; by default report.html, .csv, .tex, or figures."""
+    format: Literal["html", "png", "svg", "csv", "latex"] = "html"
+    """One page with everything, a folder of figures, a line a run, or a table for a paper."""
+    json: bool = False
+    """Print the numbers that are compared as JSON, beside what is written."""
+
+
+def main(arguments: list[str]) -> int:
+    given: Arguments = parse(Arguments, "report", __doc__, arguments)
+    out = Path(USUAL[given.format]) if given.out is None else given.out
+    figures = given.format in ("svg", "png")
+    if figures:
+        if out.exists() and not out.is_dir():
+            raise InputError(f"--out {out} is a file: name a folder for the figures")
+        check_writable(out, "--out")
+    else:
+        check_output(out)
+    runs = find_results(given.runs)
+    if out.resolve() in {(folder / "result.json").resolve() for folder in runs}:
+        raise InputError(f"--out {out} is a result itself: name another file")
+    compared = studies(runs, {folder: read_losses(folder) for folder in runs})
+    if figures:
+        _write_figures(compared, out, given.format)
+    else:
+        write = {"html": page, "csv": as_csv, "latex": as_latex}[given.format]
+        write_atomic(out, write(compared).encode())
+    if given.json:
+        rows = [{"benchmark": study.benchmark, "rows": [row.as_json() for row in study.rows]} for study in compared]
+        print(json.dumps({"out": str(out), "studies": rows}, allow_nan=False))
+    else:
+        what = {"html": "page", "csv": "table", "latex": "table"}.get(given.format, "figures")
+        print(f"{what}: {one_line(str(out))}")
+    return 0
+
+
+def _write_figures(compared: list[Study], folder: Path, kind: str) -> None:
+    for number, study in enumerate(compared, 1):
+        place = folder / f"{number:02}" if len(compared) > 1 else folder
+        for figure in all_figures(study):
+            content = png(figure.drawing) if kind == "png" else standalone(figure.drawing).encode()
+            write_atomic(place / f"{figure.name}.{kind}", content)

@@ -1,0 +1,91 @@
+"""Comparisons as files for other programs: CSV, a line a run, and LaTeX, a table a study."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+
+from sparc.report.comparison import COLUMNS, MAIN, Column, Row, grouped
+from sparc.report.study import Study
+from sparc.text import one_line
+
+LATEX_LETTERS = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "–": "--",
+}
+SYMBOLS = {"A_T": "$A_T$", "Ā": r"$\bar{A}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+
+
+def as_csv(studies: Sequence[Study]) -> str:
+    """A line a run, a column a number, empty where it is not defined."""
+    written = io.StringIO()
+    lines = csv.writer(written, lineterminator="\n")
+    names = [column.name.replace(".", "_") for column in COLUMNS]
+    lines.writerow(["benchmark", "label", "method", "seed", "tasks", "epochs", "folder", *names])
+    for study in studies:
+        for row, folders in zip(study.rows, study.folders, strict=True):
+            for result, folder in zip(row.results, folders, strict=True):
+                values = [column.value(result) for column in COLUMNS]
+                words = map(_harmless, (study.benchmark, row.label, row.method))
+                about = (result.config["seed"], len(result.sizes), row.settings.get("epochs", ""))
+                # nan, such as forgetting after a single task, is the one value that is not itself.
+                numbers = ("" if value is None or value != value else value for value in values)
+                lines.writerow([*words, *about, _harmless(folder.name), *numbers])
+    return written.getvalue()
+
+
+def as_latex(studies: Sequence[Study]) -> str:
+    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_table, studies))
+
+
+def latex(text: str) -> str:
+    r"""The text as it stands.
+
+    >>> print(latex("50 % of a_b"))
+    50 \% of a\_b
+    """
+    return "".join(LATEX_LETTERS.get(letter, letter) for letter in one_line(text))
+
+
+def _harmless(text: str) -> str:
+    """A spreadsheet takes a cell that begins so for something to compute; a quotation mark before it makes it text."""
+    return f"'{one_line(text)}" if re.match(r"[=+\-@\t\r]", text) else one_line(text)
+
+
+def _table(study: Study) -> str:
+    groups, rules, start = [], [], 2
+    for group, columns in grouped(MAIN):
+        groups.append(rf"\multicolumn{{{len(columns)}}}{{c}}{{{_symbols(group)}}}")
+        rules.append(rf"\cmidrule(lr){{{start}-{start + len(columns) - 1}}}")
+        start += len(columns)
+    heads = [f"{_symbols(column.short)} {SYMBOLS[column.arrow]}" for column in MAIN]
+    lines = [
+        f"% {latex(study.in_a_line())}; mean and deviation of a sample",
+        rf"\begin{{tabular}}{{l{'r' * len(MAIN)}}}",
+        r"\toprule",
+        " & ".join(["", *groups]) + r" \\",
+        " ".join(rules),
+        " & ".join(["Method", *heads]) + r" \\",
+        r"\midrule",
+        *(" & ".join([latex(row.label), *(_cell(column, row) for column in MAIN)]) + r" \\" for row in study.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _symbols(title: str) -> str:
+    """Our own titles, with what is mathematics in them set as such."""
+    return "".join(SYMBOLS.get(part) or latex(part) for part in re.split("(A_T|Ā)", title))
+
+
+def _cell(column: Column, row: Row) -> str:
+    cell = row.cells[column.name]
+    mean, spread = map(latex, column.parts(cell))
+    mean = rf"\textbf{{{mean}}}" if cell.best else mean
+    return rf"{mean} $\pm$ {spread}" if spread else mean

@@ -1,0 +1,275 @@
+"""The page: studies as one HTML file that needs nothing else, neither network nor library.
+
+Whatever comes from a result goes through `_text`; a policy in the page's head lets no script run but its own.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+from sparc import __version__
+from sparc.report.charts import WIDTH, mark
+from sparc.report.colours import DARK, LIGHT
+from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_words
+from sparc.report.gallery import Figure, loss_figures, row_figures, size_figures, stage_figures
+from sparc.report.study import Study
+from sparc.report.svg import icon, inline
+from sparc.report.words import METRIC_SYMBOLS, SETTING_TITLES, counted, percent
+from sparc.text import one_line
+
+TASK_IL = tuple(column for column in COLUMNS if column.name.startswith("task_il.") and column not in ACCURACIES)
+VERSIONS = ("sparc", "torch", "python")
+TOLD_THE_TASK = "It has no Class-IL accuracy: at test time it must be told which task a picture belongs to."
+
+
+def page(studies: Sequence[Study]) -> str:
+    """The same studies give the same page, to the letter."""
+    script = _file("page.js").replace("/*COLOURS*/", json.dumps(LIGHT)[1:-1])
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    style = _file("page.css").replace("/*LIGHT*/", _variables(LIGHT)).replace("/*DARK*/", _variables(DARK))
+    title = ", ".join(dict.fromkeys(_text(study.benchmark) for study in studies))
+    several = len(studies) > 1
+    return f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
+script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
+<title>{title}: what is learned, what is kept</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{title}: what is learned, what is kept</h1>
+{_contents(studies) if several else ""}</header>
+<main>
+{"".join(_study(study, place, several) for place, study in enumerate(studies, 1))}</main>
+<footer><p>Made by <code>sparc report</code>, version {_text(__version__)}, from what the runs left behind.</p></footer>
+<p id="status" class="unseen" role="status"></p>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _contents(studies: Sequence[Study]) -> str:
+    links = (
+        f'<li><a href="#study-{place}">{_text(study.in_a_line())}</a></li>' for place, study in enumerate(studies, 1)
+    )
+    return f"<nav><ul>{''.join(links)}</ul></nav>\n"
+
+
+def _study(study: Study, number: int, several: bool) -> str:
+    level = 3 if several else 2
+    key = f"study-{number}"
+    parts = [
+        _facts(study),
+        _heading(level, "Comparison"),
+        _comparison(study, MAIN, "Comparison of all methods"),
+        '<p class="hint">Green and bold is best; a click on a column’s title sorts by it.</p>',
+        _folded("The other Task-IL metrics", _comparison(study, TASK_IL, "Task-IL metrics of all methods")),
+        _folded("What the columns mean", _meanings()),
+        _heading(level, "Task after task"),
+        _figures(stage_figures(study), key),
+        _heading(level, "Size against accuracy"),
+        _figures(size_figures(study), key),
+        _heading(level, "Method by method"),
+        "<p>A column that darkens downwards is a task that is being forgotten.</p>\n",
+        *(_row(study, place, level + 1, key) for place in range(len(study.rows))),
+    ]
+    if losses := loss_figures(study):
+        parts += [_heading(level, "Training"), _figures(losses, key)]
+    parts += [
+        _heading(level, "Details"),
+        _folded("Settings", _settings(study.rows)),
+        _folded("Tasks and their classes", _tasks(study)),
+        _folded("Every run", _runs(study)),
+    ]
+    title = _heading(2, _text(study.in_a_line())) if several else ""
+    return f'<section class="study" id="{key}">\n{title}{"".join(parts)}</section>\n'
+
+
+def _facts(study: Study) -> str:
+    first, results = study.first, [result for row in study.rows for result in row.results]
+    sizes = sorted(set(first.sizes))
+    classes = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} – {sizes[-1]}"
+    data = first.data
+    facts = {
+        **{f"best {column.title}": _best(study.rows, column) for column in ACCURACIES},
+        "stream": f"{counted(len(first.sizes), 'task')} of {classes} {'class' if classes == '1' else 'classes'}",
+        "pictures": _pictures(data.get("train"), data.get("test"), data.get("image_size")),
+        "methods": ", ".join(row.label for row in study.rows) if len(study.rows) < 6 else str(len(study.rows)),
+        "seeds": _each(" ".join(map(str, row.seeds)) for row in study.rows),
+        "epochs a task": study.epochs,
+        "scale": _each(value_words(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
+        "versions": _each(_versions(result.environment) for result in results),
+        "machine": _each(_machine(result.environment) for result in results),
+    }
+    items = (f"<li><b>{_text(name)}</b>{_text(value)}</li>" for name, value in facts.items() if value)
+    return f'<ul class="facts">{"".join(items)}</ul>\n'
+
+
+def _best(rows: Sequence[Row], column: Column) -> str:
+    cells = [(row.label, row.cells[column.name]) for row in rows]
+    return " and ".join(f"{label} {column.text(cell)} %" for label, cell in cells if cell.best)
+
+
+def _pictures(train: object, test: object, size: object) -> str:
+    parts = [f"{number:,} to {what}" for number, what in ((train, "learn"), (test, "test")) if isinstance(number, int)]
+    if isinstance(size, list):
+        parts.append(f"{' × '.join(map(value_words, size))} pixels")
+    return ", ".join(parts)
+
+
+def _versions(environment: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value_words(environment[name])}" for name in VERSIONS if name in environment)
+
+
+def _machine(environment: dict[str, object]) -> str:
+    parts = [value_words(environment[name]) for name in ("machine", "device") if name in environment]
+    threads = environment.get("threads")
+    return ", ".join([*parts, *([counted(threads, "thread")] if isinstance(threads, int) else [])])
+
+
+def _each(values: Iterable[str]) -> str:
+    """Those that differ, as they come."""
+    return "; ".join(dict.fromkeys(value for value in values if value))
+
+
+def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:
+    groups = grouped(columns)
+    above = "".join(
+        f'<th scope="colgroup" colspan="{len(inner)}" class="group">{_text(group)}</th>' for group, inner in groups
+    )
+    heads = "".join(_head(column, column is inner[0]) for _, inner in groups for column in inner)
+    rows = "".join(
+        f'<tr><th scope="row">{icon(mark(place, 0, 0, radius=5), 16)}{_text(row.label)}</th>'
+        f'<td data-value="{len(row.seeds)}">{len(row.seeds)}</td>'
+        f"{''.join(_cell(column, row) for column in columns)}</tr>\n"
+        for place, row in enumerate(study.rows)
+    )
+    return _scrolling(
+        label,
+        f'<table class="sortable"><thead><tr><td colspan="2"></td>{above}</tr>\n'
+        '<tr><th scope="col" aria-sort="none" data-kind="words"><button type="button">Method</button></th>'
+        f'<th scope="col" aria-sort="none"><button type="button">Seeds</button></th>{heads}</tr></thead>\n'
+        f"<tbody>\n{rows}</tbody></table>",
+    )
+
+
+def _head(column: Column, starts: bool) -> str:
+    first = "descending" if column.better == "higher" else "ascending"
+    kind = ' class="start"' if starts else ""
+    return (
+        f'<th scope="col" aria-sort="none" data-first="{first}"{kind} title="{_text(column.meaning)}">'
+        f'<button type="button">{_text(column.short)}&nbsp;{column.arrow}</button></th>'
+    )
+
+
+def _cell(column: Column, row: Row) -> str:
+    cell = row.cells[column.name]
+    mean, spread = column.parts(cell)
+    spread = f' <span class="spread">± {_text(spread)}</span>' if spread else ""
+    names, style = ["best"] if cell.best else [], ""
+    if column.name.endswith(".accuracy") and cell.mean is not None:
+        names.append("share")
+        style = f' style="--share:{cell.mean:.1f}%"'
+    kind = f' class="{" ".join(names)}"' if names else ""
+    value = "" if cell.mean is None else f"{cell.mean:.6g}"
+    return f'<td data-value="{value}"{kind}{style}>{_text(mean)}{spread}</td>'
+
+
+def _meanings() -> str:
+    items = (f"<dt>{_text(column.title)} {column.arrow}</dt><dd>{_text(column.meaning)}</dd>" for column in COLUMNS)
+    return f"<dl>{''.join(items)}</dl>\n"
+
+
+def _row(study: Study, place: int, level: int, key: str) -> str:
+    row = study.rows[place]
+    told = "" if row.cells["class_il.accuracy"].mean is not None else f'<p class="undefined">{TOLD_THE_TASK}</p>\n'
+    return f"{_heading(level, _text(row.label))}{told}{_figures(row_figures(study, place), key)}"
+
+
+def _figures(figures: Sequence[Figure], key: str) -> str:
+    kind = "figures wide" if any(figure.drawing.width > WIDTH for figure in figures) else "figures"
+    return f'<div class="{kind}">\n{"".join(_figure(figure, key) for figure in figures)}</div>\n'
+
+
+def _figure(figure: Figure, key: str) -> str:
+    drawn = inline(figure.drawing, f"{key}-{figure.name}")
+    if figure.drawing.width > WIDTH:
+        drawn = _scrolling(figure.drawing.title, f'<div style="min-width:{figure.drawing.width:.0f}px">{drawn}</div>')
+    return (
+        f"<figure>\n{drawn}\n<figcaption><span>{_text(figure.caption)}</span>"
+        f'<button type="button" class="download" data-name="{_text(figure.name)}" '
+        f'aria-label="Download as SVG: {_text(figure.drawing.title)}">SVG ↓</button></figcaption>\n</figure>\n'
+    )
+
+
+def _settings(rows: Sequence[Row]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row.settings))
+    lines = [
+        [row.label, *(value_words(row.settings[name]) if name in row.settings else "" for name in names)]
+        for row in rows
+    ]
+    return _words("Settings of all methods", ["method", *(name.replace("_", " ") for name in names)], lines)
+
+
+def _tasks(study: Study) -> str:
+    orders = {tuple(result.class_names) for row in study.rows for result in row.results}
+    if len(orders) > 1:
+        return "<p>The runs met the classes in different orders.</p>\n"
+    names, lines, start = study.first.class_names, [], 0
+    for task, size in enumerate(study.first.sizes, 1):
+        lines.append([str(task), ", ".join(names[start : start + size])])
+        start += size
+    return _words("Classes of each task", ["task", "classes"], lines)
+
+
+def _runs(study: Study) -> str:
+    lines = []
+    for row, folders in zip(study.rows, study.folders, strict=True):
+        for result, folder in zip(row.results, folders, strict=True):
+            accuracies = [column.value(result) for column in ACCURACIES]
+            numbers = [percent(value) for value in accuracies]
+            lines.append([row.label, str(result.config["seed"]), *numbers, folder.name, result.state_sha256[:12]])
+    heads = ["method", "seed", *(f"{title} {METRIC_SYMBOLS['accuracy']}" for title in SETTING_TITLES.values())]
+    return _words("Every run", [*heads, "folder", "digest of the state"], lines)
+
+
+def _words(label: str, heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(value)}</td>' for value in line)}</tr>\n" for line in lines)
+    table = f'<table class="words"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>'
+    return _scrolling(label, table)
+
+
+def _scrolling(label: str, content: str) -> str:
+    """What may be too wide, in a box that scrolls by itself, also by keyboard."""
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(label)}">{content}</div>\n'
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{_text(title)}</summary>\n{content}</details>\n"
+
+
+def _heading(level: int, content: str) -> str:
+    return f"<h{level}>{content}</h{level}>\n"
+
+
+def _variables(palette: dict[str, str]) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in palette.items())
+
+
+def _file(name: str) -> str:
+    return files("sparc.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))

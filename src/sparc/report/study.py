@@ -1,0 +1,60 @@
+"""A study: what a report shows of the runs on one stream."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparc.experiment.result import Result
+from sparc.report.comparison import Row, compare, ranked, streams, value_words
+from sparc.report.words import counted
+from sparc.text import one_line
+
+Curve = Sequence[tuple[float, float]]
+"""How many tasks had been learned by the end of an epoch, and the epoch's loss."""
+
+
+@dataclass(frozen=True)
+class Study:
+    rows: Sequence[Row]
+    """Best first."""
+    folders: Sequence[Sequence[Path]]
+    """Where each row's results come from."""
+    losses: Sequence[Sequence[Curve]]
+    """Of each row's results, empty where there is no log."""
+
+    @property
+    def first(self) -> Result:
+        """All have its benchmark, its tasks and their sizes."""
+        return self.rows[0].results[0]
+
+    @property
+    def benchmark(self) -> str:
+        return one_line(self.first.config["benchmark"])
+
+    @property
+    def epochs(self) -> str:
+        """Of a task; several where the methods differ, and none where nobody knows."""
+        known = {row.settings["epochs"] for row in self.rows if isinstance(row.settings.get("epochs"), int)}
+        return " or ".join(map(str, sorted(known)))
+
+    def in_a_line(self, seeds: int | None = None) -> str:
+        """What was run, in so few words that every figure can say it."""
+        most = max(len(row.seeds) for row in self.rows) if seeds is None else seeds
+        parts = [self.benchmark, counted(len(self.first.sizes), "task")]
+        if self.epochs:
+            parts.append(f"{self.epochs} epoch{'s' * (self.epochs != '1')} a task")
+        scales = {value_words(row.settings["scale"]) for row in self.rows if row.settings.get("scale")}
+        parts += [f"scale {scale}" for scale in sorted(scales)]
+        return ", ".join([*parts, counted(most, "seed")])
+
+
+def studies(runs: Mapping[Path, Result], losses: Mapping[Path, Curve] | None = None) -> list[Study]:
+    """A study a stream, of runs by their folders."""
+    folder_of = {id(result): folder for folder, result in runs.items()}
+    found = []
+    for group in streams(runs.values()):
+        rows = ranked(compare(group))
+        folders = [[folder_of[id(result)] for result in row.results] for row in rows]
+        curves = [[(losses or {}).get(folder, ()) for folder in each] for each in folders]
+        found.append(Study(rows, folders, curves))
+    return found
