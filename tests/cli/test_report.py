@@ -1,0 +1,136 @@
+"""`sparc report`, as a person or a script meets it."""
+
+import csv
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from sparc.cli.main import main
+
+QUICK = ["--epochs", "1", "--width", "0.125", "--batch", "128"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("made") / "runs"
+    assert main(["run", "seq-digits", *QUICK, "--seeds", "2", "--out", str(out)]) == 0
+    assert main(["run", "seq-digits", *QUICK, "--method", "sgd", "--out", str(out)]) == 0
+    return out
+
+
+def test_a_page_is_written_and_its_place_said(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    assert main(["report", str(runs), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"page: {out}\n"
+    text = out.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    for words in ("SPARC", "SGD", "1 epoch a task", "Training loss", "1,442 to learn, 355 to test, 8 × 8 pixels"):
+        assert words in text
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_without_a_word_the_runs_here_go_into_a_page_here(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").symlink_to(runs)
+    monkeypatch.chdir(tmp_path)
+    assert main(["report"]) == 0
+    assert (tmp_path / "report.html").exists()
+
+
+def test_single_runs_can_be_named(runs: Path, tmp_path: Path) -> None:
+    sgd = next(runs.glob("*-sgd-*"))
+    assert main(["report", str(sgd), "--out", str(tmp_path / "a.html")]) == 0
+    assert "SPARC" not in (tmp_path / "a.html").read_text()
+
+
+def test_results_alone_are_enough(runs: Path, tmp_path: Path) -> None:
+    for folder in runs.iterdir():
+        (tmp_path / "copy" / folder.name).mkdir(parents=True)
+        shutil.copy(folder / "result.json", tmp_path / "copy" / folder.name)
+    assert main(["report", str(tmp_path / "copy"), "--out", str(tmp_path / "a.html")]) == 0
+    assert "Training loss" not in (tmp_path / "a.html").read_text()
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "figures"
+    assert main(["report", str(runs), "--format", kind, "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"figures: {out}\n"
+    # Which of the two is first is a matter of a hair after one epoch.
+    assert sorted(re.sub(r"-\d\d-", "-", path.stem) for path in out.iterdir()) == [
+        *("landings-sgd", "landings-sparc", "matrix-class-il-sgd", "matrix-class-il-sparc"),
+        *("matrix-task-il-sgd", "matrix-task-il-sparc", "size-class-il", "size-task-il"),
+        *("stages-class-il", "stages-task-il", "training-loss"),
+    ]
+    for path in out.iterdir():
+        if kind == "svg":
+            ET.parse(path)
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_for_other_programs(runs: Path, tmp_path: Path) -> None:
+    assert main(["report", str(runs), "--format", "csv", "--out", str(tmp_path / "a.csv")]) == 0
+    with (tmp_path / "a.csv").open() as file:
+        assert sorted((line["method"], line["seed"]) for line in csv.DictReader(file)) == [
+            *(("sgd", "0"), ("sparc", "0"), ("sparc", "1"))
+        ]
+    assert main(["report", str(runs), "--format", "latex", "--out", str(tmp_path / "a.tex")]) == 0
+    assert r"\begin{tabular}" in (tmp_path / "a.tex").read_text()
+
+
+def test_the_numbers_as_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(runs), "--out", str(tmp_path / "a.html"), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["out"] == str(tmp_path / "a.html")
+    (study,) = content["studies"]
+    rows = {row["method"]: row for row in study["rows"]}
+    results = [json.loads(path.read_bytes()) for path in runs.glob("*sparc*/result.json")]
+    accuracies = [each["metrics"]["class_il"]["accuracy"] for each in results]
+    assert rows["sparc"]["numbers"]["class_il.accuracy"]["mean"] == pytest.approx(sum(accuracies) / 2)
+    assert rows["sparc"]["seeds"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere"], "there is no folder nowhere"),
+        (["empty"], "empty has no result in it: make one with sparc run"),
+        (["broken"], "broken/a/result.json is not a result"),
+        (["runs", "--out", "missing/report.html"], "there is no folder missing"),
+        (["runs", "--out", "empty"], "empty is a folder: name a file in it"),
+        (["runs", "--format", "svg", "--out", "file"], "--out file is a file"),
+        (["runs", "--format", "pdf"], "invalid choice 'pdf'"),
+        (["runs/a", "--out", "runs/a/result.json"], "is a result itself"),
+        (["log"], "line 2 of log/a/log.jsonl cannot be read"),
+    ],
+)
+def test_bad_input_gets_one_sentence_exit_code_2_and_no_file(
+    runs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    sentence: str,
+) -> None:
+    whole = next(runs.glob("*sgd*/result.json")).read_bytes()
+    for name, content in {"runs": whole, "broken": whole[:-100], "log": whole}.items():
+        (tmp_path / name / "a").mkdir(parents=True)
+        (tmp_path / name / "a" / "result.json").write_bytes(content)
+    (tmp_path / "log" / "a" / "log.jsonl").write_text('{"event": "stage"}\n{"event": "epoch", "task": "one"}\n')
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert main(["report", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("sparc: ")
+    assert len(captured.err.splitlines()) == 1
+    assert sentence in captured.err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -1,0 +1,316 @@
+"""The page in a real browser: Debian's chromium without a window, spoken to over two pipes, so it takes no library."""
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from sparc.experiment.result import Result
+from sparc.report.colours import DARK, LIGHT, contrast
+from sparc.report.gallery import all_figures
+from sparc.report.page import page
+from sparc.report.study import Study, studies
+from sparc.report.svg import standalone
+
+Make = Callable[..., Result]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here: apt-get install chromium")
+
+SECONDS = 60
+"""After which a browser that says nothing is given up."""
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",  # which a container's root cannot have
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--remote-debugging-pipe",
+]
+
+
+class Browser:
+    """One page, and all that it complained of."""
+
+    def __init__(self, home: Path) -> None:
+        assert CHROMIUM
+        read_theirs, self.write_ours = os.pipe()
+        self.read_ours, write_theirs = os.pipe()
+
+        # Chromium reads what it is told from 3 and answers on 4.
+        pipes = f'exec "$@" 3<&{read_theirs} 4>&{write_theirs}'
+        self.process = subprocess.Popen(
+            ["bash", "-c", pipes, "bash", CHROMIUM, *FLAGS, f"--user-data-dir={home}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(read_theirs, write_theirs),
+        )
+        os.close(read_theirs)
+        os.close(write_theirs)
+        self.buffer = b""
+        self.number = 0
+        self.session: str | None = None
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.events: list[dict[str, Any]] = []
+        target = self.tell("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.tell("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.tell(f"{domain}.enable")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError):
+            self.session = None
+            self.tell("Browser.close")
+        os.close(self.write_ours)
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.read_ours)
+
+    def open(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False, phone: bool = False) -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 2 if phone else 1, "mobile": phone}
+        self.tell("Emulation.setDeviceMetricsOverride", **metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.tell("Emulation.setEmulatedMedia", features=[scheme])
+        self.events.clear()
+        self.tell("Page.navigate", url=path.resolve().as_uri())
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self._take()
+
+    def value(self, script: str) -> Any:
+        """What an expression of the page's language is worth."""
+        answer = self.tell("Runtime.evaluate", expression=script, returnByValue=True, userGesture=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def press(self, key: str, code: int, text: str) -> None:
+        """A key, as of a real keyboard."""
+        about = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+        self.tell("Input.dispatchKeyEvent", type="keyDown", text=text, **about)
+        self.tell("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def keep_downloads(self, folder: Path) -> None:
+        self.tell("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+
+    def screenshot(self, path: Path) -> None:
+        """Of the whole page, for whoever wants to look."""
+        content = self.tell("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+        path.write_bytes(base64.b64decode(content))
+
+    def tell(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.write_ours, json.dumps(message).encode() + b"\0")
+        while (answer := self._take()).get("id") != self.number:
+            pass
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _take(self) -> dict[str, Any]:
+        while b"\0" not in self.buffer:
+            ready, _, _ = select.select([self.read_ours], [], [], SECONDS)
+            more = os.read(self.read_ours, 1 << 16) if ready else b""
+            if not more:
+                raise OSError("the browser has gone, or is silent")
+            self.buffer += more
+        whole, _, self.buffer = self.buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(whole)
+        if "method" in message:
+            self.events.append(message)
+            self._note(message["method"], message["params"])
+        return message
+
+    def _note(self, event: str, about: dict[str, Any]) -> None:
+        if event == "Runtime.exceptionThrown":
+            self.complaints.append(json.dumps(about["exceptionDetails"]))
+        elif event == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(about["entry"]["text"])
+        elif event == "Runtime.consoleAPICalled":
+            self.complaints.append(json.dumps(about["args"]))
+        elif event == "Network.requestWillBeSent":
+            self.requests.append(about["request"]["url"])
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(running: Browser) -> Iterator[Browser]:
+    """That has not complained so far, must not in the test, and must have asked for nothing but the page itself."""
+    running.complaints.clear()
+    running.requests.clear()
+    yield running
+    assert running.complaints == []
+    assert {url.partition(":")[0] for url in running.requests} <= {"file", "blob"}
+
+
+def triangle(tasks: int, top: float) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(top - 3 * stage / tasks * (stage - task) for task in range(stage + 1)) for stage in range(tasks))
+
+
+@pytest.fixture
+def study(result: Make) -> Study:
+    """Two methods with seeds, and one that must be told the task."""
+    runs = [
+        result(method, seed, triangle(5, top - seed)) for method, top in (("sparc", 90), ("sgd", 60)) for seed in (0, 1)
+    ]
+    runs.append(result("packnet", rows=triangle(5, 50), needs_task=True))
+    (made,) = studies({Path(f"run-{place}"): each for place, each in enumerate(runs)})
+    return made
+
+
+@pytest.fixture
+def written(study: Study, tmp_path: Path) -> Path:
+    path = tmp_path / "report.html"
+    path.write_text(page([study]))
+    return path
+
+
+METHODS = "[...document.querySelectorAll('table.sortable')[0].tBodies[0].rows].map(row => row.cells[0].textContent)"
+SORTED = "document.querySelector('table.sortable').tHead.rows[1].cells[2].getAttribute('aria-sort')"
+
+
+def test_the_page_is_rendered_and_its_script_has_run(browser: Browser, written: Path) -> None:
+    browser.open(written)
+    assert browser.value("document.documentElement.classList.contains('js')")
+    assert browser.value("document.querySelectorAll('figure svg').length") == 2 + 2 + 3 + 3 + 1
+    heights = browser.value(
+        "[...document.querySelectorAll('figure svg')].map(svg => svg.getBoundingClientRect().height)"
+    )
+    assert min(heights) > 100
+
+
+def test_tables_are_sorted_by_click(browser: Browser, written: Path) -> None:
+    browser.open(written)
+    assert browser.value(METHODS) == ["SPARC", "SGD", "packnet"]
+    click = "document.querySelector('table.sortable').tHead.rows[1].cells[2].querySelector('button').click()"
+    browser.value(click)
+    assert browser.value(SORTED) == "descending"
+    assert browser.value(METHODS) == ["SPARC", "SGD", "packnet"]
+    browser.value(click)
+    assert browser.value(SORTED) == "ascending"
+    assert browser.value(METHODS) == ["SGD", "SPARC", "packnet"], "what has no number stays last"
+    assert "Class-IL" in browser.value("document.getElementById('status').textContent")
+    assert browser.value("document.querySelectorAll('[aria-sort=ascending], [aria-sort=descending]').length") == 1
+
+
+def test_tables_are_sorted_by_keyboard(browser: Browser, written: Path) -> None:
+    browser.open(written)
+    browser.value("document.querySelector('table.sortable').tHead.rows[1].cells[0].querySelector('button').focus()")
+    browser.press("Tab", 9, "")
+    browser.press("Tab", 9, "")
+    browser.press("Enter", 13, "\r")
+    browser.press("Enter", 13, "\r")
+    assert browser.value(SORTED) == "ascending"
+    assert browser.value(METHODS) == ["SGD", "SPARC", "packnet"]
+
+
+def test_each_figure_can_be_downloaded_and_carries_its_own_colours(
+    browser: Browser, written: Path, study: Study, tmp_path: Path
+) -> None:
+    browser.open(written, dark=True)
+    browser.keep_downloads(tmp_path / "downloads")
+    figures = {figure.name: figure for figure in all_figures(study)}
+    names = browser.value("[...document.querySelectorAll('.download')].map(button => button.dataset.name)")
+    for place, name in enumerate(names):
+        if place % 8 == 7:
+            browser.open(written, dark=True)  # a page that nobody has clicked on may give ten files
+        browser.value(f"document.querySelectorAll('.download')[{place}].click()")
+        deadline = time.monotonic() + SECONDS
+        while not (tmp_path / "downloads" / f"{name}.svg").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert {path.stem for path in (tmp_path / "downloads").iterdir()} == set(figures)
+    for path in (tmp_path / "downloads").iterdir():
+        ours, theirs = ET.fromstring(standalone(figures[path.stem].drawing)), ET.parse(path).getroot()
+        assert "var(" not in path.read_text()
+        assert [element.tag for element in theirs.iter()] == [element.tag for element in ours.iter()]
+        for name in ("fill", "stroke"):
+            assert [each.get(name) for each in theirs.iter()] == [each.get(name) for each in ours.iter()]
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+def test_no_page_scrolls_sideways(browser: Browser, result: Make, tmp_path: Path, width: int) -> None:
+    long = result("a-method-with-a-name-that-does-not-end-" * 3, rows=triangle(20, 90), **{"setting" * 20: "x" * 300})
+    long.config["benchmark"] = "benchmark" * 30
+    other = result("sgd", rows=triangle(20, 60))
+    other.config["benchmark"] = "benchmark" * 30
+    path = tmp_path / "long.html"
+    path.write_text(page(studies({Path("folder" * 40): long, Path("b"): other, Path("c"): result()})))
+    browser.open(path, width, phone=width < 768)
+    browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.value("window.innerWidth") == width
+
+
+def test_words_in_figures_stay_within_them_in_real_letters(browser: Browser, written: Path) -> None:
+    browser.open(written)
+    outside = """[...document.querySelectorAll('figure svg text')].filter(text => {
+        const box = text.getBBox(), room = text.ownerSVGElement.viewBox.baseVal;
+        return box.x < 0 || box.y < 0 || box.x + box.width > room.width || box.y + box.height > room.height;
+    }).map(text => text.textContent)"""
+    assert browser.value(outside) == []
+
+
+@pytest.mark.parametrize(("dark", "palette"), [(False, LIGHT), (True, DARK)])
+def test_figures_follow_light_and_dark(browser: Browser, written: Path, dark: bool, palette: dict[str, str]) -> None:
+    browser.open(written, dark=dark)
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == rgb(palette["paper"])
+    assert browser.value("getComputedStyle(document.querySelector('figure svg text')).fill") == rgb(palette["ink"])
+    line = "getComputedStyle(document.querySelector('figure svg polyline[stroke*=series-0]')).stroke"
+    assert browser.value(line) == rgb(palette["series-0"])
+    best = browser.value("getComputedStyle(document.querySelector('td.best')).color")
+    assert contrast(hexadecimal(best), palette["paper"]) >= 4.5
+
+
+def test_hostile_names_do_nothing(browser: Browser, result: Make, tmp_path: Path) -> None:
+    attack = "</script></style></title></svg><img src=x onerror=alert(1)><script>document.title='owned'</script>"
+    bad = result(
+        attack, change={"class_names": [attack] * 4, "environment": {"torch": attack}}, **{attack: '" onload="x'}
+    )
+    bad.config["benchmark"] = attack
+    path = tmp_path / "hostile.html"
+    path.write_text(page(studies({tmp_path: bad})))
+    browser.open(path)
+    assert browser.value("document.title").startswith("</script>")
+    assert browser.value("document.querySelectorAll('img').length") == 0
+    assert browser.value("document.querySelectorAll('script').length") == 1
+
+
+def test_even_a_script_that_got_in_would_not_run(running: Browser, written: Path) -> None:
+    written.write_text(written.read_text().replace("<main>", "<main><script>document.title = 'owned'</script>"))
+    running.open(written)
+    assert running.value("document.title") != "owned"
+    assert any("Content Security Policy" in each for each in running.complaints)
+
+
+def rgb(colour: str) -> str:
+    return f"rgb({', '.join(str(int(colour[place : place + 2], 16)) for place in (1, 3, 5))})"
+
+
+def hexadecimal(colour: str) -> str:
+    return "#" + "".join(f"{int(part):02x}" for part in colour.removeprefix("rgb(").removesuffix(")").split(", "))
