@@ -45,7 +45,13 @@ class OtherSetError(InputError):
 
 
 def read(place: Path, copies: Copies, classes: int, progress: Progress, *, own: bool) -> Splits | None:
-    """Both parts of a set, or nothing if no parquet file of it lies in `place`.
+    """Both parts of a set, or nothing if no parquet file of it lies in `place`."""
+    parts = find(place, copies, classes, own=own)
+    return Splits(*(_read(part, copies, progress) for part in parts)) if parts else None
+
+
+def find(place: Path, copies: Copies, classes: int, *, own: bool) -> list[Part] | None:
+    """What the headers say of both parts.
 
     Files of another set are an error in a folder that is the set's `own`; elsewhere sets lie side by side.
     """
@@ -57,12 +63,10 @@ def read(place: Path, copies: Copies, classes: int, progress: Progress, *, own: 
             if not train or not test:
                 there, missing = (train or test)[0].name, copies.test if train else "train"
                 raise OtherSetError(f"{folder} holds {there} but no {missing}*.parquet: fetch that as well")
-            parts = [_part(shards, copies, classes) for shards in (train, test)]
+            return [_part(shards, copies, classes) for shards in (train, test)]
         except OtherSetError:
             if own:
                 raise
-            continue
-        return Splits(*(_read(part, copies, progress) for part in parts))
     return None
 
 

@@ -70,6 +70,11 @@ class Cifar(StoredSource):
             return self._read_python(path)
         return parquet.read(place, self.copies, self.classes, progress, own=self.goes_by(place.name))
 
+    def lies_in(self, place: Path) -> bool:
+        if self.binary.at(place) or self.python.at(place):
+            return True
+        return parquet.find(place, self.copies, self.classes, own=self.goes_by(place.name)) is not None
+
     def _read_binary(self, path: Path) -> Splits:
         members = self.binary.members(path)
         try:

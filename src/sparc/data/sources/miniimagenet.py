@@ -30,7 +30,7 @@ class MiniImageNet(StoredSource):
     accepts = "a folder mini-imagenet with train.csv, val.csv, test.csv and images/, or with its class folders,"
 
     def read(self, place: Path, progress: Progress) -> Splits | None:
-        if (place / "train.csv").is_file():
+        if _is_listed(place):
             parts = {part: _listed(place, part) for part in _PARTS}
         elif self._has_class_folders(place):
             folders = part_folders(place) or {"": place}
@@ -40,10 +40,17 @@ class MiniImageNet(StoredSource):
         train, test = _split(parts)
         return Splits(read_classes(place, train, SIZE, progress), read_classes(place, test, SIZE, progress))
 
+    def lies_in(self, place: Path) -> bool:
+        return _is_listed(place) or self._has_class_folders(place)
+
     def _has_class_folders(self, place: Path) -> bool:
         """Whether the folders are of this set: by where they lie, or else by WordNet's numbers, as ImageNet's are."""
         inside = [child.name for folder in (place, place / "train") if folder.is_dir() for child in folder.iterdir()]
         return self.goes_by(place.name) or any(re.fullmatch(r"n\d{8}", name) for name in inside)
+
+
+def _is_listed(place: Path) -> bool:
+    return (place / "train.csv").is_file()
 
 
 def _listed(place: Path, part: str) -> Classes:

@@ -17,3 +17,11 @@ class Source(ABC):
     @abstractmethod
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         """Find and read the set; `data` is the folder the user named, if any."""
+
+    def present(self, data: Path | None = None) -> bool:
+        """Whether it would be read from this machine's disk, as far as can be told without reading all of it."""
+        return True
+
+    def fetchable(self) -> bool:
+        """Whether it is fetched from the web where it is not present."""
+        return True

@@ -29,19 +29,29 @@ class StoredSource(Source):
     def read(self, place: Path, progress: Progress) -> Splits | None:
         """The set, or None if nothing of it lies in `place`."""
 
+    @abstractmethod
+    def lies_in(self, place: Path) -> bool:
+        """Whether `read` would find it."""
+
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         named, cache = _named(data), _cache()
-        for root in [cache] if named is None else [named, cache]:
-            for place in self._places(root):
-                found = self.read(place, progress)
-                if found is not None:
-                    return self._checked(found, place)
+        for place in self._places(named, cache):
+            found = self.read(place, progress)
+            if found is not None:
+                return self._checked(found, place)
         return self._fetched(named, cache, progress)
 
-    def _places(self, root: Path) -> Iterator[Path]:
-        if root.is_dir():
-            yield from sorted(place for place in root.iterdir() if self.goes_by(place.name) and place.is_dir())
-            yield root
+    def present(self, data: Path | None = None) -> bool:
+        return any(self.lies_in(place) for place in self._places(_named(data), _cache()))
+
+    def fetchable(self) -> bool:
+        return self.remote is not None
+
+    def _places(self, named: Path | None, cache: Path) -> Iterator[Path]:
+        for root in [cache] if named is None else [named, cache]:
+            if root.is_dir():
+                yield from sorted(place for place in root.iterdir() if self.goes_by(place.name) and place.is_dir())
+                yield root
 
     def goes_by(self, name: str) -> bool:
         return "".join(filter(str.isalnum, name.lower())) in self.folders

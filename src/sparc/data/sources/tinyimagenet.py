@@ -37,11 +37,23 @@ class TinyImageNet(StoredSource):
     copies = parquet.Copies(("", "data"), "image", "label", "val", SIZE)
 
     def read(self, place: Path, progress: Progress) -> Splits | None:
-        for path in (place / "tiny-imagenet-200.zip", place / "tiny-imagenet-200", place):
-            if path.is_file() or (path / _WNIDS).is_file():
-                return _read_official(path, progress)
+        if path := _official(place):
+            return _read_official(path, progress)
         splits = parquet.read(place, self.copies, self.classes, progress, own=self.goes_by(place.name))
         return splits and Splits(_sorted_classes(splits.train), _sorted_classes(splits.test))
+
+    def lies_in(self, place: Path) -> bool:
+        if _official(place):
+            return True
+        return parquet.find(place, self.copies, self.classes, own=self.goes_by(place.name)) is not None
+
+
+def _official(place: Path) -> Path | None:
+    """The archive, its unpacked folder, or `place` itself if it is that folder."""
+    for path in (place / "tiny-imagenet-200.zip", place / "tiny-imagenet-200", place):
+        if path.is_file() or (path / _WNIDS).is_file():
+            return path
+    return None
 
 
 def _read_official(path: Path, progress: Progress) -> Splits:
