@@ -89,6 +89,23 @@ def test_after_a_task_the_largest_usual_answer_of_its_last_epoch_is_kappa(stream
     assert len(scaled.maxima) == 0
 
 
+def test_the_norms_of_heads_are_kept_from_before_and_after_renormalization(stream: Stream, augment: Augment) -> None:
+    plain, scaled = learner(kappa=0), learner(kappa=5)
+    assert scaled.by_task() == {"head norm before": [], "head norm after": []}
+    for method in (plain, scaled):
+        run = trainer(method, augment)
+        for task in stream:
+            run.learn(task)
+    norms = [memory.head.weight.square().sum(1).sqrt().mean().item() for memory in scaled.net.memories()]
+    assert scaled.by_task()["head norm after"] == pytest.approx(norms)
+    assert plain.by_task()["head norm before"] == plain.by_task()["head norm after"]
+    # Heads of later tasks stand on a semantic memory that re-normalization does not touch.
+    assert scaled.by_task()["head norm before"] == plain.by_task()["head norm before"]
+    resumed = learner(seed=1)
+    resumed.load_state_dict(scaled.state_dict())
+    assert resumed.by_task() == scaled.by_task()
+
+
 def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augment) -> None:
     method = learner()
     run = trainer(method, augment)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ class Result:
     """Of the method's whole state at the end: same config, same bits."""
     data: dict[str, Any]
     environment: dict[str, Any]
+    by_task: dict[str, list[float]] = field(default_factory=dict)
+    """What the method measured of itself, a number a task; results from before there was such a thing have none."""
     format: int = FORMAT
 
     def metrics(self) -> dict[str, Metrics]:
@@ -69,7 +71,8 @@ def read_result(path: Path) -> Result:
         content = json.loads(path.read_bytes())
         if content["format"] != FORMAT:
             raise InputError(f"{path} is of format {content['format']}, not {FORMAT}: run it again with --fresh")
-        result = build(Result, {field.name: content[field.name] for field in fields(Result)})
+        needed = [each for each in fields(Result) if each.name in content or each.default_factory is MISSING]
+        result = build(Result, {each.name: content[each.name] for each in needed})
         _check(result)
         return result
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -231,6 +231,7 @@ def _result(
         state_sha256=state_digest(method),
         data=data,
         environment=surroundings,
+        by_task=method.by_task(),
     )
 
 

@@ -130,6 +130,10 @@ class Method(Elastic, ABC):
         """How many parameters each part of the method holds, for people to look at."""
         return {"net": self.costs().parameters}
 
+    def by_task(self) -> dict[str, list[float]]:
+        """What it has measured of itself, a number a task, for a report; kept in its state, as all that it knows."""
+        return {}
+
     def get_extra_state(self) -> Tensor:
         return self.generator.get_state()
 

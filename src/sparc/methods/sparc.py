@@ -77,6 +77,9 @@ class SPARC(Method):
         self.maxima: Tensor
         self.register_buffer("maxima", torch.empty(0))
         """A: the largest logit of each training sample in the last epoch."""
+        self.head_norms: Tensor
+        self.register_buffer("head_norms", torch.empty(0, 2))
+        """Of each task's head, before and after re-normalization."""
 
     def begin_task(self, task: Task) -> None:
         self.net.add_task(len(task.classes))
@@ -91,7 +94,9 @@ class SPARC(Method):
 
     def end_task(self, task: Task) -> None:
         memory = self.net.memories()[-1]
+        before = head_norm(memory.head)
         self.balance(memory.head)
+        self.head_norms = torch.cat((self.head_norms, torch.stack((before, head_norm(memory.head)))[None]))
         if len(self.net.working) > 1:
             self.net.semantic.consolidate(memory, self.settings.alpha)
         memory.freeze()
@@ -133,6 +138,17 @@ class SPARC(Method):
     def parameters_by_owner(self) -> dict[str, int]:
         counts = self.net.parameter_counts()
         return {"working memories": sum(counts.tasks), "semantic memory": counts.semantic, "heads": sum(counts.heads)}
+
+    def by_task(self) -> dict[str, list[float]]:
+        before, after = self.head_norms.T.tolist()
+        return {"head norm before": before, "head norm after": after}
+
+
+@torch.no_grad()
+def head_norm(head: nn.Linear) -> Tensor:
+    """How long a class's weight vector is, in the mean over the head's classes."""
+    norm: Tensor = head.weight.norm(dim=1).mean()
+    return norm
 
 
 @torch.no_grad()
