@@ -83,7 +83,7 @@ def test_what_is_written_alike_is_equally_good_and_where_all_are_alike_none_is_b
 def test_an_upper_bound_is_not_the_best(result: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     from sparc.methods import METHODS
 
-    bound = type("Joint", (), {"title": "JOINT", "kind": "bound"})
+    bound = type("Joint", (), {"title": "JOINT", "kind": "upper bound"})
     monkeypatch.setitem(METHODS.classes, "bound-for-test", bound)  # type: ignore[arg-type]
     low = ((90,), (10, 20))
     rows = compare([result("bound-for-test", rows=((99,), (99, 99))), result(), result("sgd", rows=low)])
@@ -98,7 +98,7 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make
     assert matrix(row, "class_il") is stages(row, "class_il") is landings(row) is None
     assert matrix(row, "task_il") == [[100, None], [100, 100]]
     assert best(rows, "class_il.accuracy") == ["SPARC"]
-    assert [each.label for each in ranked(rows)] == ["SPARC", "SGD", "packnet"]
+    assert [each.label for each in ranked(rows)] == ["SPARC", "SGD", "PackNet"]
 
 
 def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:

@@ -23,7 +23,7 @@ def test_a_line_a_run_with_all_numbers(result: Make) -> None:
     text = as_csv(study(result(epochs=3), result(seed=1, epochs=3), result("packnet", needs_task=True)))
     lines = list(csv.DictReader(io.StringIO(text)))
     assert [(line["label"], line["seed"], line["folder"]) for line in lines] == [
-        *(("SPARC", "0", "run 0"), ("SPARC", "1", "run 1"), ("packnet", "0", "run 2"))
+        *(("SPARC", "0", "run 0"), ("SPARC", "1", "run 1"), ("PackNet", "0", "run 2"))
     ]
     assert lines[0]["class_il_accuracy"] == "70.0"
     assert lines[0]["epochs"] == "3"
@@ -58,9 +58,9 @@ def test_latex_has_the_best_in_bold_and_dashes_where_nothing_is_defined(result: 
     text = as_latex(study(result(), result("sgd", rows=low), result("packnet", needs_task=True)))
     lines = {line.split(" & ")[0]: line for line in text.splitlines()}
     assert r"\textbf{70.00}" in lines["SPARC"]
-    assert r"\textbf" not in lines["packnet"]
-    assert lines["packnet"].count(" -- ") == 6
-    assert {line.count(" & ") for name, line in lines.items() if name in ("Method", "SPARC", "SGD", "packnet")} == {12}
+    assert r"\textbf" not in lines["PackNet"]
+    assert lines["PackNet"].count(" -- ") == 6
+    assert {line.count(" & ") for name, line in lines.items() if name in ("Method", "SPARC", "SGD", "PackNet")} == {12}
     assert r"\usepackage{booktabs}" in text
     for word in ("toprule", "midrule", "bottomrule"):
         assert text.count(f"\\{word}") == 1

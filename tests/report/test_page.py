@@ -134,12 +134,12 @@ def test_tables_can_be_sorted_by_machine_and_person(result: Make) -> None:
 
 def test_a_method_that_must_be_told_the_task_has_dashes_and_no_class_il_picture(result: Make) -> None:
     text = page(study(result(), result("packnet", needs_task=True), result("sgd")))
-    line = next(line for line in text.splitlines() if line.startswith('<tr><th scope="row">') and "packnet" in line)
+    line = next(line for line in text.splitlines() if line.startswith('<tr><th scope="row">') and "PackNet" in line)
     assert line.count('<td data-value="">–</td>') == 6
     assert "must be told which task" in text
-    assert "packnet: Task-IL accuracy" in text
-    assert "packnet: Class-IL accuracy" not in text
-    assert "packnet: where test pictures land" not in text
+    assert "PackNet: Task-IL accuracy" in text
+    assert "PackNet: Class-IL accuracy" not in text
+    assert "PackNet: where test pictures land" not in text
     alone = page(study(result("packnet", needs_task=True)))
     assert "Class-IL accuracy, task after task" not in alone
     check_harmless(alone)

@@ -14,7 +14,7 @@ from sparc.methods.single import SingleNet
 class Joint(SingleNet):
     name = "joint"
     title = "JOINT"
-    kind = "bound"
+    kind = "upper bound"
     paper = "upper bound"
     recipe = Recipe(lr=0.1)
 

@@ -6,5 +6,5 @@ from sparc.methods.single import SingleNet
 class SGD(SingleNet):
     name = "sgd"
     title = "SGD"
-    kind = "bound"
+    kind = "lower bound"
     paper = "lower bound"

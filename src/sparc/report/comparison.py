@@ -81,7 +81,7 @@ class Row:
     @property
     def is_bound(self) -> bool:
         """It sees all pictures again, so it shows what can be had and does not compete."""
-        return getattr(METHODS.classes.get(self.method), "kind", "") == "bound"
+        return getattr(METHODS.classes.get(self.method), "kind", "") == "upper bound"
 
     def as_json(self) -> dict[str, Any]:
         cells = {name: asdict(cell) for name, cell in self.cells.items()}
