@@ -7,9 +7,11 @@ import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 from rich.console import Console
 
@@ -119,13 +121,27 @@ def results_in(out: Path) -> list[Result]:
     for each in list_runs(out) if out.exists() else []:
         if each.result is not None:
             try:
-                each.result.derived()
+                _check(each.result)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 raise InputError(
                     f"{each.folder / 'result.json'} is not a result ({error}): run it again with --fresh, or remove it"
                 ) from error
             results.append(each.result)
     return results
+
+
+def _check(result: Result) -> None:
+    """Some error, of whatever kind, if it does not hold what the tables and figures take from it."""
+    counts = [result.parameters, *result.sizes, *(result.passes[way] for way in ("forward", "backward"))]
+    recorded = [value for values in result.by_task.values() for value in values]
+    if not all(isinstance(count, int) and count > 0 for count in counts):
+        raise ValueError("parameters, sizes and passes should be whole numbers above 0")
+    if not all(isinstance(value, int | float) and isfinite(value) for value in recorded):
+        raise ValueError("by_task should have finite numbers")
+    if not (isinstance(result.config, dict) and isinstance(result.data, dict)):
+        raise ValueError("config and data should be objects")
+    with np.errstate(all="raise"):
+        result.derived()
 
 
 def commands(configs: Sequence[RunConfig], given: Reproduce) -> dict[str, list[RunConfig]]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from math import isnan, nan
 from statistics import mean, stdev
 from typing import Any
 
@@ -263,7 +264,8 @@ def _words(exhibit: TableExhibit, row: Row) -> str:
 def _metric(name: str, setting: Setting = "class_il") -> Callable[[Result], float | None]:
     def value(result: Result) -> float | None:
         matrix = accuracies(result, setting)
-        return None if matrix is None else float(getattr(summarize(matrix), name))
+        number = nan if matrix is None else float(getattr(summarize(matrix), name))
+        return None if isnan(number) else number
 
     return value
 
