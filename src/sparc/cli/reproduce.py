@@ -98,6 +98,8 @@ def results_in(out: Path) -> list[Result]:
     """All that are done; none where the folder is not there yet."""
     results = []
     for each in list_runs(out) if out.exists() else []:
+        if each.result is None and (each.folder / "result.json").exists():
+            raise InputError(each.where)
         if each.result is not None:
             try:
                 _check(each.result)
