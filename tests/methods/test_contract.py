@@ -51,7 +51,8 @@ def test_it_learns_a_task_well_above_chance(kind: type[Method], stream: Stream, 
     method = new(kind)
     Trainer(method, replace(kind.recipe, epochs=10, batch=8), augment, seed=0).learn(stream[0])
     score = evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
-    assert score.class_il[0] > 80
+    assert score.task_il[0] > 80
+    assert score.class_il == (None if kind.needs_task else score.task_il), "with one task both are the same"
 
 
 def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream: Stream, augment: Augment) -> None:
