@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sparc.experiment.costs import layout_of, multiply_adds, parameters, resnet_parameters
+from sparc.experiment.costs import layout_of, parameters, resnet_parameters, work_of
 from sparc.nn import ResNet, SparcNet
 
 
@@ -98,20 +98,23 @@ def convolutions(answer: Callable[[torch.Tensor], torch.Tensor]) -> int:
     return sum(flops // 2 for operation, flops in operations if "convolution" in str(operation))
 
 
-@pytest.mark.parametrize("width", [0.25, 1.0])
-def test_multiply_adds_of_a_resnet_are_those_of_its_convolutions(width: float) -> None:
-    net = ResNet(width=width)
-    assert multiply_adds("sgd", {"width": width}, "seq-cifar100-5") == convolutions(net.features)
+def test_the_work_of_a_resnet_is_that_of_its_convolutions() -> None:
+    # Its three shortcuts are left out.
+    shortcuts = 64 * 128 * 16 * 16 + 128 * 256 * 8 * 8 + 256 * 512 * 4 * 4
+    work = work_of("sgd", {}, "seq-cifar100-5")
+    assert work.multiply_adds == convolutions(ResNet().features) - shortcuts
+    assert work.outputs == 5 * 64 * 32 * 32 + 4 * (128 * 16 * 16 + 256 * 8 * 8 + 512 * 4 * 4)
 
 
-def test_multiply_adds_of_sparc_are_those_of_its_filters() -> None:
+def test_the_work_of_sparc_is_that_of_its_filters() -> None:
     net = SparcNet()
     net.add_task(20)
-    # Its three shortcuts, a multiplication an output, are left out.
     shortcuts = 64 * 16 * 16 + 128 * 8 * 8 + 256 * 4 * 4
-    assert multiply_adds("sparc", {}, "seq-cifar100-5") == convolutions(net) - shortcuts
+    work = work_of("sparc", {}, "seq-cifar100-5")
+    assert work.multiply_adds == convolutions(net) - shortcuts
+    assert work.outputs == 5 * 32 * 32 * 32 + 4 * (64 * 16 * 16 + 128 * 8 * 8 + 256 * 4 * 4)
 
 
 def test_larger_pictures_cost_more_in_proportion() -> None:
-    small, large = (multiply_adds("sgd", {}, name) for name in ("seq-cifar100-5", "seq-tinyimagenet"))
-    assert large == 4 * small
+    small, large = (work_of("sgd", {}, name) for name in ("seq-cifar100-5", "seq-tinyimagenet"))
+    assert (large.multiply_adds, large.outputs) == (4 * small.multiply_adds, 4 * small.outputs)

@@ -219,6 +219,12 @@ def test_tables_are_sorted_by_click(browser: Browser, written: Path) -> None:
     assert browser.value("document.querySelectorAll('[aria-sort=ascending], [aria-sort=descending]').length") == 1
 
 
+def test_names_are_sorted_as_words_and_upwards_first(browser: Browser, written: Path) -> None:
+    browser.open(written)
+    browser.value("document.querySelector('table.sortable').tHead.rows[1].cells[0].querySelector('button').click()")
+    assert browser.value(METHODS) == ["packnet", "SGD", "SPARC"]
+
+
 def test_tables_are_sorted_by_keyboard(browser: Browser, written: Path) -> None:
     browser.open(written)
     browser.value("document.querySelector('table.sortable').tHead.rows[1].cells[0].querySelector('button').focus()")

@@ -104,6 +104,11 @@ def test_it_shows_what_was_run_and_what_came_out(result: Make) -> None:
     assert seen.tags["figure"] == 2 + 2 + 3 * 2 == seen.tags["figcaption"]
 
 
+def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -> None:
+    assert "1 run that repeated another" in page(study(result(), result()))
+    assert "left out" not in page(study(result(), result(seed=1)))
+
+
 def test_the_same_results_give_the_same_page(result: Make) -> None:
     assert page(study(result(), result("sgd"))) == page(study(result(), result("sgd")))
 
@@ -158,6 +163,26 @@ def test_losses_are_shown_where_every_epoch_is_there(result: Make) -> None:
     assert "mean loss of an epoch (log scale)" in text
     assert "Training loss" not in page(studies(runs, {Path("a"): whole, Path("b"): cut}))
     assert "Training loss" not in page(studies(runs))
+
+
+losses = st.lists(st.floats(-1e300, 1e300), min_size=4, max_size=4)
+
+
+@settings(max_examples=30)
+@given(losses | st.lists(st.floats(0, 1e300), min_size=4, max_size=4), losses)
+def test_any_losses_can_be_drawn(result: Make, first: list[float], second: list[float]) -> None:
+    runs = {Path("a"): result(), Path("b"): result(seed=1)}
+    curves = {Path("a"): list(zip((0.5, 1, 1.5, 2), first, strict=True))}
+    for each in (curves, {**curves, Path("b"): list(zip((0.5, 1, 1.5, 2), second, strict=True))}):
+        text = page(studies(runs, each))
+        assert "Training loss" in text
+        assert "nan" not in re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
+
+
+def test_a_deviation_may_reach_below_the_lowest_power_of_ten(result: Make) -> None:
+    runs = {Path(name): result(seed=seed) for seed, name in enumerate("abc")}
+    curves = {Path(name): [(1.0, 10.0), (2.0, loss)] for name, loss in zip("abc", (1e-3, 1e-3, 1.0), strict=True)}
+    assert "(log scale)" in page(studies(runs, curves)).partition("Training loss")[2]
 
 
 hostile = st.sampled_from(

@@ -93,6 +93,12 @@ def test_the_picture_is_a_picture(tmp_path: Path, tasks: int) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.png"]
 
 
+def test_a_benchmark_by_any_name_can_be_drawn(tmp_path: Path) -> None:
+    one = result(2)
+    one.config["benchmark"] = r"$\frac$ _"
+    assert draw(one, tmp_path / "result.png").exists()
+
+
 def test_percent() -> None:
     assert percent(float("nan")) == percent(None) == "–"
     assert percent(1.005, 1) == "1.0"

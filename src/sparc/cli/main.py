@@ -28,6 +28,7 @@ VERBS = {
     "compare": "run several methods, as far as they are missing, and compare them",
     "runs": "list runs: done, part-way, failed",
     "report": "make a page, figures or tables of runs",
+    "reproduce": "make the paper's tables and figures again, beside its numbers",
     "benchmarks": "list the streams that can be learned",
     "methods": "list the methods that can learn them",
 }

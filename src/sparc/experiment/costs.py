@@ -85,20 +85,31 @@ def parameters(method: str, settings: Mapping[str, Any], benchmark: str) -> int 
     return count(layout_of(method, settings, benchmark)) if count else None
 
 
-def multiply_adds(method: str, settings: Mapping[str, Any], benchmark: str) -> int:
-    """Of one picture's way through the net that is trained."""
+@dataclass(frozen=True)
+class Work:
+    """What one picture's way through a net asks for."""
+
+    multiply_adds: int
+    outputs: int
+    """Numbers in the maps that come out of its convolutions."""
+
+
+def work_of(method: str, settings: Mapping[str, Any], benchmark: str) -> Work:
+    """Of the net that is trained, shortcuts and head left out."""
     net = layout_of(method, settings, benchmark)
-    total, side = 0, net.side
+    side, total, outputs = net.side, 0, 0
     if net.separable:
         for unit in layout(CHANNELS, net.filters, 0):
             side = -(-side // unit.stride)
             total += side * side * unit.channels * (9 + unit.own)
-        return total
-    total = side * side * 9 * CHANNELS * net.filters[0]
+            outputs += side * side * unit.own
+        return Work(total, outputs)
+    total, outputs = side * side * 9 * CHANNELS * net.filters[0], side * side * net.filters[0]
     for inputs, out, stride in _blocks(net.filters):
         side = -(-side // stride)
-        total += side * side * out * (9 * inputs + 9 * out + (inputs if inputs != out else 0))
-    return total
+        total += side * side * out * 9 * (inputs + out)
+        outputs += 2 * side * side * out
+    return Work(total, outputs)
 
 
 def separable_parameters(net: Layout) -> int:

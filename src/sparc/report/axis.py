@@ -19,6 +19,8 @@ class Axis:
 
     def share(self, value: float) -> float:
         """How far along the axis a value lies, from 0 to 1; halfway where low and high are the same."""
+        if self.log and value <= 0:
+            return -math.inf
         low, high, value = (math.log(each) if self.log else each for each in (self.low, self.high, value))
         return (value - low) / (high - low) if high > low else 0.5
 

@@ -27,7 +27,7 @@ def draw(result: Result, path: Path) -> Path:
     # `Figure` alone, not pyplot: no window system is touched and no global state is left behind.
     figure = Figure(figsize=(14, 4.8), layout="constrained")
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 0.75, 1])
-    figure.suptitle(heading(result.config), fontweight="bold")
+    figure.suptitle(heading(result.config), fontweight="bold", parse_math=False)  # a folder may have a $ in its name
     for axis, (setting, title) in zip(axes, SETTING_TITLES.items(), strict=False):
         matrix = getattr(result, setting)
         if matrix is None:

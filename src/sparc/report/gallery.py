@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from sparc.report.axis import Axis
-from sparc.report.charts import Head, Series, bars, heat_map, lines, points
+from sparc.report.charts import MOST_WRITTEN, Head, Series, bars, heat_map, lines, points
 from sparc.report.comparison import Cell, Setting, landings, matrix, mean_and_deviation, stages
 from sparc.report.drawing import Drawing
 from sparc.report.study import Study
@@ -90,7 +90,8 @@ def row_figures(study: Study, place: int) -> list[Figure]:
         if (mean := matrix(row, setting)) is not None:
             head = Head(f"{row.label}: {SETTING_TITLES[setting]} accuracy, %", note)
             drawing = heat_map(head, "tested on task", "after learning task", mean)
-            drawn.append(Figure(f"matrix-{_file(setting)}-{name}", MATRIX_CAPTIONS[setting], drawing))
+            hidden = " Point at a cell to see its number." if len(mean) > MOST_WRITTEN else ""
+            drawn.append(Figure(f"matrix-{_file(setting)}-{name}", MATRIX_CAPTIONS[setting] + hidden, drawing))
     shares = landings(row)
     if shares is not None:
         sizes = study.first.sizes

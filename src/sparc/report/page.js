@@ -9,7 +9,7 @@
     const before = head.getAttribute("aria-sort");
     const up = before === "none" ? head.dataset.first === "ascending" : before === "descending";
     const key = (row) => row.cells[place].dataset.value ?? row.cells[place].textContent;
-    const numbers = head.dataset.first !== undefined && head.dataset.kind !== "words";
+    const numbers = head.dataset.kind !== "words";
     const rows = [...table.tBodies[0].rows];
     rows.sort((one, other) => {
       const [a, b] = [key(one), key(other)];

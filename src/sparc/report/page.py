@@ -110,6 +110,7 @@ def _facts(study: Study) -> str:
         "scale": _each(value_words(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
         "versions": _each(_versions(result.environment) for result in results),
         "machine": _each(_machine(result.environment) for result in results),
+        "left out": f"{counted(study.repeated, 'run')} that repeated another" if study.repeated else "",
     }
     items = (f"<li><b>{_text(name)}</b>{_text(value)}</li>" for name, value in facts.items() if value)
     return f'<ul class="facts">{"".join(items)}</ul>\n'
@@ -147,6 +148,7 @@ def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:
     above = "".join(
         f'<th scope="colgroup" colspan="{len(inner)}" class="group">{_text(group)}</th>' for group, inner in groups
     )
+    method, seeds = _sorting("Method", "ascending", ' data-kind="words"'), _sorting("Seeds", "descending")
     heads = "".join(_head(column, column is inner[0]) for _, inner in groups for column in inner)
     rows = "".join(
         f'<tr><th scope="row">{icon(mark(place, 0, 0, radius=5), 16)}{_text(row.label)}</th>'
@@ -154,22 +156,23 @@ def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:
         f"{''.join(_cell(column, row) for column in columns)}</tr>\n"
         for place, row in enumerate(study.rows)
     )
-    return _scrolling(
-        label,
+    table = (
         f'<table class="sortable"><thead><tr><td colspan="2"></td>{above}</tr>\n'
-        '<tr><th scope="col" aria-sort="none" data-kind="words"><button type="button">Method</button></th>'
-        f'<th scope="col" aria-sort="none"><button type="button">Seeds</button></th>{heads}</tr></thead>\n'
-        f"<tbody>\n{rows}</tbody></table>",
+        f"<tr>{method}{seeds}{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
     )
+    return _scrolling(label, table)
 
 
 def _head(column: Column, starts: bool) -> str:
-    first = "descending" if column.better == "higher" else "ascending"
     kind = ' class="start"' if starts else ""
-    return (
-        f'<th scope="col" aria-sort="none" data-first="{first}"{kind} title="{_text(column.meaning)}">'
-        f'<button type="button">{_text(column.short)}&nbsp;{column.arrow}</button></th>'
-    )
+    first = "descending" if column.better == "higher" else "ascending"
+    return _sorting(f"{_text(column.short)}&nbsp;{column.arrow}", first, f'{kind} title="{_text(column.meaning)}"')
+
+
+def _sorting(title: str, first: str, more: str = "") -> str:
+    """The head of a column that can be sorted by, at first in this direction."""
+    button = f'<button type="button">{title}</button>'
+    return f'<th scope="col" aria-sort="none" data-first="{first}"{more}>{button}</th>'
 
 
 def _cell(column: Column, row: Row) -> str:

@@ -21,6 +21,8 @@ class Study:
     """Where each row's results come from."""
     losses: Sequence[Sequence[Curve]]
     """Of each row's results, empty where there is no log."""
+    repeated: int = 0
+    """Runs that are not in the rows, as they differ from one that is in nothing, seed included."""
 
     @property
     def first(self) -> Result:
@@ -56,5 +58,5 @@ def studies(runs: Mapping[Path, Result], losses: Mapping[Path, Curve] | None = N
         rows = ranked(compare(group))
         folders = [[folder_of[id(result)] for result in row.results] for row in rows]
         curves = [[(losses or {}).get(folder, ()) for folder in each] for each in folders]
-        found.append(Study(rows, folders, curves))
+        found.append(Study(rows, folders, curves, len(group) - sum(map(len, folders))))
     return found

@@ -1,0 +1,297 @@
+"""`sparc reproduce`: make a table or a figure of the paper again, with the paper's numbers beside ours.
+
+Without a name, list them all: what each needs, and what is done.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from sparc.cli.parse import parse
+from sparc.cli.progress import Display
+from sparc.cli.stop import StopOnSignal
+from sparc.cli.threads import use_threads
+from sparc.data.benchmarks import find
+from sparc.data.imageset import Splits
+from sparc.errors import InputError
+from sparc.experiment import Result, RunConfig, Stopped, list_runs, run, usual_recipe
+from sparc.experiment.estimate import data_fetchable, data_present, estimate, images_per_second
+from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
+from sparc.experiment.exhibits import EXHIBITS, find_exhibit
+from sparc.experiment.fill import Filled, fill, result_of
+from sparc.experiment.plan import SCALES, Scale
+from sparc.files import check_output
+from sparc.methods import METHODS
+from sparc.report.exhibit import draw_exhibit, exhibit_tables, has_points, heading
+from sparc.report.tables import plain_table
+from sparc.text import counted
+
+Execute = Callable[[list[RunConfig], Path, Path | None], int]
+"""Runs configs into a folder, with the data sets' folder; anything but 0 is the code to stop with."""
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    exhibit: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[ID]")] = None
+    """A table or a figure, by its name in the list that comes without one."""
+    scale: Literal["quick", "half", "paper"] = "quick"
+    """How much of the paper's effort: one epoch a task and narrow rivals, half of its epochs, or all of it."""
+    out: Path = Path("runs")
+    """Where the runs lie, and new ones go."""
+    data: Path | None = None
+    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
+    dry_run: bool = False
+    """Run nothing: show what is there, and what would be run."""
+    figure: Path | None = None
+    """Where a figure's picture goes, a PNG; without it, beside the runs."""
+    json: bool = False
+    """Print all of it as JSON."""
+
+
+def run_here(configs: list[RunConfig], out: Path, data: Path | None) -> int:
+    """One after another, in this process."""
+    use_threads(1)
+    stop = StopOnSignal()
+    loaded: dict[str, Splits] = {}
+    for number, config in enumerate(configs, 1):
+        with Display(f"{number} of {len(configs)}, {config.method} on {config.benchmark}") as display:
+            try:
+                done = run(
+                    config,
+                    out,
+                    data,
+                    progress=display.loading,
+                    observe=display.observe,
+                    splits=loaded.get(config.benchmark),
+                    stop=stop,
+                    warn=display.warn,
+                )
+            except Stopped as where:
+                display.warn(f"stopped at {where}; the same command goes on from there")
+                return stop.code
+        loaded = {config.benchmark: done.splits}  # one set at a time fits memory
+    return 0
+
+
+def main(arguments: list[str], execute: Execute = run_here) -> int:
+    given: Reproduce = parse(Reproduce, "reproduce", __doc__, arguments)
+    use_threads(1)
+    scale = SCALES[given.scale]
+    if given.exhibit is None:
+        if given.figure is not None:
+            raise InputError("--figure draws one figure: name it, as in sparc reproduce figure-size --figure size.png")
+        return _list(given, scale)
+    exhibit = find_exhibit(given.exhibit)
+    if given.figure is not None:
+        if not isinstance(exhibit, FigureExhibit):
+            raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
+        check_output(given.figure)
+    results = results_in(given.out)
+    missing = [config for config in needed(exhibit, scale) if result_of(config, results) is None]
+    runnable = _runnable(missing, given.data)
+    if runnable and not given.dry_run:
+        _announce(runnable)
+        code = execute(runnable, given.out, given.data)
+        if code:
+            return code
+        results = results_in(given.out)
+        missing = [config for config in missing if result_of(config, results) is None]
+    filled = fill(exhibit, results, scale)
+    picture = _picture(given, filled)
+    if given.json:
+        todo = [_about(command, configs, given) for command, configs in commands(missing, given).items()]
+        rest = {"missing": todo, "picture": picture and str(picture)}
+        print(json.dumps({**filled.as_json(), **rest}, allow_nan=False))
+    else:
+        _print(filled, missing, given, picture)
+    return 0
+
+
+def results_in(out: Path) -> list[Result]:
+    """All that are done; none where the folder is not there yet."""
+    results = []
+    for each in list_runs(out) if out.exists() else []:
+        if each.result is not None:
+            try:
+                _check(each.result)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise InputError(
+                    f"{each.folder / 'result.json'} is not a result ({error}): run it again with --fresh, or remove it"
+                ) from error
+            results.append(each.result)
+    return results
+
+
+def _check(result: Result) -> None:
+    """Some error, of whatever kind, if it does not hold what the tables and figures take from it."""
+    counts = [result.parameters, *result.sizes, *(result.passes[way] for way in ("forward", "backward"))]
+    recorded = [value for values in result.by_task.values() for value in values]
+    if not all(isinstance(count, int) and count > 0 for count in counts):
+        raise ValueError("parameters, sizes and passes should be whole numbers above 0")
+    if not all(isinstance(value, int | float) and isfinite(value) for value in recorded):
+        raise ValueError("by_task should have finite numbers")
+    if not (isinstance(result.config, dict) and isinstance(result.data, dict)):
+        raise ValueError("config and data should be objects")
+    with np.errstate(all="raise"):
+        result.derived()
+
+
+def commands(configs: Sequence[RunConfig], given: Reproduce) -> dict[str, list[RunConfig]]:
+    """What a person would give to have these run, one command for seeds of the same that follow each other."""
+    groups: list[list[RunConfig]] = []
+    for config in configs:
+        before = (group for group in groups if replace(group[-1], seed=group[-1].seed + 1) == config)
+        if group := next(before, None):
+            group.append(config)
+        else:
+            groups.append([config])
+    return {_command(group, given): group for group in groups}
+
+
+def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
+    config, method = seeds[0], METHODS.find(seeds[0].method)
+    words = ["sparc", "run", config.benchmark, "--method", config.method]
+    for mine, usual in (
+        (config.settings, method.Settings()),
+        (config.recipe, usual_recipe(method, find(config.benchmark))),
+    ):
+        for each in fields(mine):
+            value = getattr(mine, each.name)
+            if value != getattr(usual, each.name):
+                words += [f"--{each.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    words += ["--seed", str(config.seed), *(["--seeds", str(len(seeds))] if len(seeds) > 1 else [])]
+    words += ["--out", str(given.out), *(["--data", str(given.data)] if given.data is not None else [])]
+    return shlex.join(words)
+
+
+def _list(given: Reproduce, scale: Scale) -> int:
+    results = results_in(given.out)
+    rows = [_needs(exhibit, results, scale, given.data) for exhibit in EXHIBITS.values()]
+    if given.json:
+        print(json.dumps({"scale": {**asdict(scale), "words": scale.words}, "exhibits": rows}, allow_nan=False))
+        return 0
+    console = Console()
+    console.print(f"The paper's tables and figures, {scale.words}", style="bold", highlight=False)
+    table = plain_table("", "id", "what it shows", "runs\ndone", "rough\nhours", "data", "methods\nmissing", words=True)
+    for column in (*table.columns[2:4], table.columns[5]):
+        column.justify = "right"
+    table.columns[0].no_wrap = True
+    for row in rows:
+        runs = f"{row['done']} of {row['needed']}" if row["needed"] else "–"
+        hours = hours_words(row["hours"]) if row["done"] < row["needed"] else ""
+        lacking = len(row["methods missing"])
+        table.add_row(
+            row["id"],
+            row["title"],
+            f"[green]{runs}" if row["done"] == row["needed"] else runs,
+            hours,
+            ", ".join(f"{source} {state}" for source, state in row["data"].items() if state != "there")
+            or ("there" if row["data"] else ""),
+            str(lacking or ""),
+        )
+    console.print(table)
+    console.print(
+        "Hours are for what is left, one run after another with one thread, and rough: training alone, judged by a "
+        "probe of this machine.\nsparc reproduce ID runs what is missing and shows it beside the paper's numbers; look "
+        "first with --dry-run, do more with --scale half or paper.",
+        highlight=False,
+    )
+    return 0
+
+
+def _needs(exhibit: Exhibit, results: list[Result], scale: Scale, data: Path | None) -> dict[str, Any]:
+    configs = needed(exhibit, scale)
+    left = [config for config in configs if result_of(config, results) is None]
+    benchmarks = dict.fromkeys(config.benchmark for config in configs)
+    return {
+        "id": exhibit.id,
+        "label": exhibit.label,
+        "title": exhibit.title,
+        "needed": len(configs),
+        "done": len(configs) - len(left),
+        "hours": sum(_hours(config) for config in left),
+        "data": {find(name).source: _data_word(name, data) for name in benchmarks},
+        "methods missing": missing_methods(exhibit),
+    }
+
+
+def _data_word(benchmark: str, data: Path | None) -> str:
+    if data_present(benchmark, data):
+        return "there"
+    return "to be fetched" if data_fetchable(benchmark) else "missing"
+
+
+def _hours(config: RunConfig) -> float:
+    return estimate(config, images_per_second(config))
+
+
+def hours_words(hours: float) -> str:
+    """
+    >>> hours_words(0.01), hours_words(3.14), hours_words(1234.5)
+    ('< 0.1', '3.1', '1,234')
+    """
+    return "< 0.1" if hours < 0.1 else f"{hours:.1f}" if hours < 10 else f"{hours:,.0f}"
+
+
+def _runnable(configs: Sequence[RunConfig], data: Path | None) -> list[RunConfig]:
+    """Without those whose pictures cannot be had; what is there comes first, and each set is loaded once."""
+    states = {name: _data_word(name, data) for name in dict.fromkeys(config.benchmark for config in configs)}
+    order = [name for state in ("there", "to be fetched") for name in states if states[name] == state]
+    return [config for name in order for config in configs if config.benchmark == name]
+
+
+def _announce(configs: list[RunConfig]) -> None:
+    hours = hours_words(sum(map(_hours, configs)))
+    Console(stderr=True).print(
+        f"{counted(len(configs), 'run')} to do, roughly {hours} hours one after another; Ctrl-C stops, and the same "
+        "command goes on",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _picture(given: Reproduce, filled: Filled) -> Path | None:
+    """Drawn where there is something to draw, and somewhere to put it."""
+    if not has_points(filled) or (given.dry_run and given.figure is None):
+        return None
+    return draw_exhibit(filled, given.figure or given.out / f"{filled.exhibit.id}-{filled.scale.name}.png")
+
+
+def _about(command: str, configs: Sequence[RunConfig], given: Reproduce) -> dict[str, Any]:
+    return {
+        "command": command,
+        "configs": [config.as_json() for config in configs],
+        "hours": sum(map(_hours, configs)),
+        "data": _data_word(configs[0].benchmark, given.data),
+    }
+
+
+def _print(filled: Filled, missing: Sequence[RunConfig], given: Reproduce, picture: Path | None) -> None:
+    console = Console()
+    console.print(heading(filled), style="bold", highlight=False)
+    console.print(filled.exhibit.caption, highlight=False)
+    for table in exhibit_tables(filled):
+        console.print(table)
+    for note in filled.notes:
+        console.print(f"• {note}", highlight=False, markup=False)
+    if picture is not None or given.figure is not None:
+        _say(console, f"picture: {picture or 'none, as there is nothing to draw yet'}")
+    if missing:
+        _say(console, f"\nNot run, roughly {hours_words(sum(map(_hours, missing)))} hours in all:")
+    for command, configs in commands(missing, given).items():
+        state = _data_word(configs[0].benchmark, given.data)
+        why = "" if state == "there" else f"  # {find(configs[0].benchmark).source} {state}"
+        _say(console, f"  {command}{why}")
+
+
+def _say(console: Console, line: str) -> None:
+    """A path or a command is not broken into lines."""
+    console.print(line, soft_wrap=True, highlight=False, markup=False)
