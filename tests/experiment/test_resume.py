@@ -197,6 +197,21 @@ def test_runs_lists_what_is_done_part_way_and_failed(
     assert listed[0]["metrics"]["task_il"]["accuracy"] > 50
 
 
+def test_runs_lists_what_cannot_be_read_beside_the_rest(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    quick(tmp_path)
+    for name, content in (("a", "{"), ("b", '{"format": 99}')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_text(content)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "run.json").write_text("[]")
+    *broken, done = list_runs(tmp_path)
+    assert [each.state for each in broken] == ["failed"] * 3
+    assert "is not a result" in broken[0].where
+    assert "is of format 99" in broken[1].where
+    assert "cannot be read" in broken[2].where
+    assert done.state == "done"
+
+
 def test_runs_refuses_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(tmp_path / "nothing")]) == 2
     assert "there is no folder" in capsys.readouterr().err

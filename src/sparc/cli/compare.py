@@ -4,58 +4,20 @@ A method may have values of its own after colons, `sparc:width=0.5:epochs=20`; -
 """
 
 import json
-import os
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
-from sparc.cli.grid_view import GridView
 from sparc.cli.parse import parse
+from sparc.cli.workers import Workers, do_all
 from sparc.errors import InputError
-from sparc.experiment import RunConfig, StopOnSignal, Stopped
-from sparc.experiment.grid import Executor, Job, Outcome, run_grid
+from sparc.experiment import RunConfig
 from sparc.report.comparison import compare, ranked
 from sparc.report.tables import comparison_tables
-
-
-@dataclass(frozen=True)
-class Machines:
-    """Where runs are done."""
-
-    out: Path = Path("runs")
-    """Where the runs' folders are made, and looked for."""
-    data: Path | None = None
-    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
-    workers: int | None = None
-    """Runs at a time, with one thread each; as many as there are cores unless you say otherwise."""
-    executor: Literal["processes", "ray"] = "processes"
-    """Who does the runs: processes of this machine, or a Ray cluster (install sparc-cl[ray])."""
-    address: str | None = None
-    """Of the Ray cluster, whose machines share --out and --data; without it one is started here for the while."""
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise InputError(f"--workers {self.workers} does nothing: give at least 1")
-        if self.address is not None and self.executor != "ray":
-            raise InputError("--address is a Ray cluster's: add --executor ray")
-
-    @property
-    def at_a_time(self) -> int:
-        return self.workers or os.cpu_count() or 1
-
-    def new_executor(self) -> Executor:
-        if self.executor == "ray":
-            from sparc.experiment.on_ray import OnRay
-
-            return OnRay(self.address, self.workers)
-        from sparc.experiment.processes import Processes
-
-        return Processes(self.at_a_time)
 
 
 @dataclass(frozen=True)
@@ -70,7 +32,11 @@ class Arguments:
     """Values for every method that takes them, such as epochs=5 width=0.25 buffer=500."""
     json: bool = False
     """Print the comparison as JSON instead of a table."""
-    machines: Annotated[Machines, tyro.conf.OmitArgPrefixes] = Machines()
+    out: Path = Path("runs")
+    """Where the runs' folders are made, and looked for."""
+    data: Path | None = None
+    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
+    workers: Annotated[Workers, tyro.conf.OmitArgPrefixes] = field(default_factory=Workers)
 
 
 def main(arguments: list[str]) -> int:
@@ -79,7 +45,7 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--seeds {given.seeds} runs nothing: give at least 1")
     methods = chosen(given.benchmark, given.methods, given.set)
     configs = [replace(config, seed=seed) for config in methods for seed in range(given.seeds)]
-    outcomes = do_all(configs, given.machines, ["compare", *arguments])
+    outcomes = do_all(configs, given.out, given.data, given.workers, ["compare", *arguments])
     if isinstance(outcomes, int):
         return outcomes
     results = [result for outcome in outcomes if (result := outcome.result)]
@@ -93,22 +59,8 @@ def main(arguments: list[str]) -> int:
         for table in comparison_tables(rows):
             console.print(table)
     if len(results) < len(outcomes):
-        raise InputError(
-            f"{len(outcomes) - len(results)} of {len(outcomes)} runs failed: see sparc runs {given.machines.out}"
-        )
+        raise InputError(f"{len(outcomes) - len(results)} of {len(outcomes)} runs failed: see sparc runs {given.out}")
     return 0
-
-
-def do_all(configs: list[RunConfig], machines: Machines, command: list[str]) -> list[Outcome] | int:
-    """How all the runs ended, or the exit code with which they were stopped."""
-    jobs = [Job(config, machines.out.absolute(), machines.data and machines.data.absolute()) for config in configs]
-    stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
-    with GridView(jobs, machines.at_a_time) as view:
-        try:
-            return run_grid(jobs, machines.new_executor(), view, stop)
-        except Stopped as where:
-            view.line(f"sparc: stopped with {where}; to go on: {shlex.join(['sparc', *command])}")
-            return stop.code
 
 
 def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunConfig]:

@@ -6,7 +6,7 @@ Without a name, list them all: what each needs, and what is done.
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,13 +16,11 @@ import tyro
 from rich.console import Console
 
 from sparc.cli.parse import parse
-from sparc.cli.progress import Display
-from sparc.cli.stop import StopOnSignal
 from sparc.cli.threads import use_threads
+from sparc.cli.workers import Workers, do_all
 from sparc.data.benchmarks import find
-from sparc.data.imageset import Splits
 from sparc.errors import InputError
-from sparc.experiment import Result, RunConfig, Stopped, list_runs, run, usual_recipe
+from sparc.experiment import Result, RunConfig, list_runs, usual_recipe
 from sparc.experiment.estimate import data_fetchable, data_present, estimate, images_per_second
 from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
 from sparc.experiment.exhibits import EXHIBITS, find_exhibit
@@ -54,35 +52,16 @@ class Reproduce:
     """Where a figure's picture goes, a PNG; without it, beside the runs."""
     json: bool = False
     """Print all of it as JSON."""
+    workers: Annotated[Workers, tyro.conf.OmitArgPrefixes] = field(default_factory=Workers)
 
 
-def run_here(configs: list[RunConfig], out: Path, data: Path | None) -> int:
-    """One after another, in this process."""
-    use_threads(1)
-    stop = StopOnSignal()
-    loaded: dict[str, Splits] = {}
-    for number, config in enumerate(configs, 1):
-        with Display(f"{number} of {len(configs)}, {config.method} on {config.benchmark}") as display:
-            try:
-                done = run(
-                    config,
-                    out,
-                    data,
-                    progress=display.loading,
-                    observe=display.observe,
-                    splits=loaded.get(config.benchmark),
-                    stop=stop,
-                    warn=display.warn,
-                )
-            except Stopped as where:
-                display.warn(f"stopped at {where}; the same command goes on from there")
-                return stop.code
-        loaded = {config.benchmark: done.splits}  # one set at a time fits memory
-    return 0
-
-
-def main(arguments: list[str], execute: Execute = run_here) -> int:
+def main(arguments: list[str], execute: Execute | None = None) -> int:
     given: Reproduce = parse(Reproduce, "reproduce", __doc__, arguments)
+
+    def on_workers(configs: list[RunConfig], out: Path, data: Path | None) -> int:
+        ended = do_all(configs, out, data, given.workers, ["reproduce", *arguments])
+        return ended if isinstance(ended, int) else 0
+
     use_threads(1)
     scale = SCALES[given.scale]
     if given.exhibit is None:
@@ -99,7 +78,7 @@ def main(arguments: list[str], execute: Execute = run_here) -> int:
     runnable = _runnable(missing, given.data)
     if runnable and not given.dry_run:
         _announce(runnable)
-        code = execute(runnable, given.out, given.data)
+        code = (execute or on_workers)(runnable, given.out, given.data)
         if code:
             return code
         results = results_in(given.out)

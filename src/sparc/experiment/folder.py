@@ -166,16 +166,20 @@ def read_losses(folder: Path) -> list[tuple[float, float]]:
 
 
 def _listed(folder: RunFolder) -> Listed:
-    if folder.result.exists():
-        result = read_result(folder.result)
-        return Listed(folder.path, result.config, "done", "", result)
+    """What cannot be read is one run that failed, and no reason not to list the others."""
     try:
+        if folder.result.exists():
+            result = read_result(folder.result)
+            return Listed(folder.path, result.config, "done", "", result)
         about = json.loads(folder.about.read_bytes())
         config, tasks, failed = dict(about["config"]), int(about["tasks"]), about["failed"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder.about} cannot be read ({error}): remove {folder.path}") from error
-    content = newest_content(folder.checkpoints)
-    where = build(Position, content["about"]["position"]).words(tasks) if content else f"task 1 of {tasks}, beginning"
+        content = newest_content(folder.checkpoints)
+        where = f"task 1 of {tasks}, beginning"
+        if content:
+            where = build(Position, content["about"]["position"]).words(tasks)
+    except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+        why = str(error) if isinstance(error, InputError) else f"it cannot be read ({error}): start over with --fresh"
+        return Listed(folder.path, {}, "failed", why, None)
     if is_locked(folder.path):
         return Listed(folder.path, config, "running", where, None)
     if failed:

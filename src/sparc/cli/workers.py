@@ -1,0 +1,58 @@
+"""Who does the runs of a grid: flags, and the doing."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sparc.cli.grid_view import GridView
+from sparc.errors import InputError
+from sparc.experiment import RunConfig, StopOnSignal, Stopped
+from sparc.experiment.grid import Executor, Job, Outcome, run_grid
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the runs."""
+
+    workers: int | None = None
+    """Runs at a time, with one thread each; as many as there are cores unless you say otherwise."""
+    executor: Literal["processes", "ray"] = "processes"
+    """Processes of this machine, or a Ray cluster (install sparc-cl[ray])."""
+    address: str | None = None
+    """Of the Ray cluster, whose machines share --out and --data; without it one is started here for the while."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise InputError(f"--workers {self.workers} does nothing: give at least 1")
+        if self.address is not None and self.executor != "ray":
+            raise InputError("--address is a Ray cluster's: add --executor ray")
+
+    @property
+    def at_a_time(self) -> int:
+        return self.workers or os.cpu_count() or 1
+
+    def new_executor(self) -> Executor:
+        if self.executor == "ray":
+            from sparc.experiment.on_ray import OnRay
+
+            return OnRay(self.address, self.workers)
+        from sparc.experiment.processes import Processes
+
+        return Processes(self.at_a_time)
+
+
+def do_all(
+    configs: Sequence[RunConfig], out: Path, data: Path | None, workers: Workers, command: Sequence[str]
+) -> list[Outcome] | int:
+    """How all the runs ended, or the exit code with which they were stopped; the command is the one that goes on."""
+    jobs = [Job(config, out.absolute(), data and data.absolute()) for config in configs]
+    stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
+    with GridView(jobs, workers.at_a_time) as view:
+        try:
+            return run_grid(jobs, workers.new_executor(), view, stop)
+        except Stopped as where:
+            view.line(f"sparc: stopped with {where}; to go on: {shlex.join(['sparc', *command])}")
+            return stop.code
