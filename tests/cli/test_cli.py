@@ -195,6 +195,36 @@ def test_the_last_of_two_methods_counts(tmp_path: Path, capsys: pytest.CaptureFi
     assert "semantic memory" in json.loads(capsys.readouterr().out)["runs"][0]["parameters_by_owner"]
 
 
+def test_a_method_that_must_be_told_the_task_has_no_class_il_accuracy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "seq-digits", "--method", "packnet", *QUICK, "--validation", "0.2", "--out", str(tmp_path)]
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "task 5/5 learned" in captured.err
+    assert "Class-IL –, Task-IL " in captured.err
+    assert "Class-IL accuracy, in percent" not in captured.out
+    assert "Lands on each task" not in captured.out
+    for title in ("Accuracy A_T", "Forgetting", "A_T on pictures held out"):
+        (line,) = [line for line in captured.out.splitlines() if line.startswith(f" {title}")]
+        assert line.split()[-2] == "–", line
+        assert 0 <= float(line.split()[-1]) <= 100
+    assert main([*command, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    (run,) = content["runs"]
+    assert run["class_il"] is run["landings"] is run["efficiency"] is run["task_probabilities"] is None
+    assert run["validation"]["class_il"] is None
+    assert set(run["metrics"]["class_il"].values()) == {None}
+    assert content["summary"]["class_il"]["accuracy"] == {"mean": None, "deviation": None}
+    assert content["summary"]["task_il"]["accuracy"]["mean"] == run["metrics"]["task_il"]["accuracy"]
+    assert Path(run["folder"], "result.png").read_bytes().startswith(b"\x89PNG")
+    assert main([*command, "--seeds", "2"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith((" 0 ", " 1 ", " mean"))]
+    assert [row[1:4] for row in rows] == [["–"] * 3] * 3
+    assert main(["runs", str(tmp_path)]) == 0
+    assert "–" in capsys.readouterr().out
+
+
 def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

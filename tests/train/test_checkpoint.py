@@ -2,18 +2,19 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import Batch, Phase, Recipe
-from sparc.methods.method import Settings
 from sparc.methods.sgd import SGD
+from sparc.methods.single import SingleNetSettings
 from sparc.train import Checkpoints, Keeper, Snapshot, Trainer, newest_content, seeded
 
 RECIPE = Recipe(epochs=2, batch=16, momentum=0.9, schedule="cosine", lr=0.1)
@@ -24,8 +25,8 @@ class Restless(SGD):
 
     name = "restless"
 
-    def __init__(self, settings: Settings, channels: int, image_size: tuple[int, int], generator: Generator) -> None:
-        super().__init__(settings, channels, image_size, generator)
+    def __init__(self, settings: SingleNetSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
         self.begun: Tensor
         self.register_buffer("begun", torch.zeros(1))
 
@@ -57,7 +58,7 @@ class Kept(Keeper):
 
 
 def trainer(augment: Augment, keeper: Keeper | None = None) -> Trainer:
-    method = Restless(Settings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    method = Restless(SingleNetSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
     return Trainer(method, RECIPE, augment, 0, keeper=keeper)
 
 

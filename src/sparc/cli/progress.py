@@ -94,10 +94,13 @@ class TrainingDisplay(Observer):
         self.display.show(what, report.done, note)
 
     def stage(self, report: StageReport) -> None:
-        seen = len(report.test.class_il)
+        class_il, task_il = (
+            f"{sum(row) / len(row):.1f} %" if row is not None else "–"
+            for row in (report.test.class_il, report.test.task_il)
+        )
         self.display.line(
             f"task {report.task}/{self.tasks} learned in {duration(report.train_seconds)}, "
-            f"Class-IL {sum(report.test.class_il) / seen:.1f} %, Task-IL {sum(report.test.task_il) / seen:.1f} %"
+            f"Class-IL {class_il}, Task-IL {task_il}"
         )
 
 

@@ -116,7 +116,8 @@ def _print(finished: list[Finished]) -> None:
     console = Console()
     if len(finished) == 1:
         result = finished[0].result
-        console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
+        if result.class_il is not None:
+            console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
         console.print(matrix_table("Task-IL accuracy, in percent", result.task_il, result.sizes))
         console.print(metrics_table(result))
         console.print(parameters_table(result))

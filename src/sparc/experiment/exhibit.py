@@ -156,7 +156,7 @@ def stability_by_stage(result: Result) -> list[float] | None:
 
 def probabilities(result: Result) -> list[float] | None:
     """Shares in percent."""
-    if accuracies(result, "class_il") is None:
+    if result.landings is None or accuracies(result, "class_il") is None:
         return None
     return [100 * float(share) for share in task_probabilities(result.landings, result.sizes)]
 

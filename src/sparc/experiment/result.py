@@ -26,10 +26,11 @@ class Result:
     class_names: list[str]
     sizes: list[int]
     """Classes of each task."""
-    class_il: Matrix
+    class_il: Matrix | None
+    """None where the method must be told the task."""
     task_il: Matrix
-    validation: dict[str, Matrix] | None
-    landings: list[list[int]]
+    validation: dict[str, Matrix | None] | None
+    landings: list[list[int]] | None
     """After the last task; [j][k] counts the test pictures of task j that were given a class of task k."""
     parameters: int
     parameters_by_owner: dict[str, int]
@@ -47,15 +48,18 @@ class Result:
     format: int = FORMAT
 
     def metrics(self) -> dict[str, Metrics]:
-        return {"class_il": summarize(numbers(self.class_il)), "task_il": summarize(numbers(self.task_il))}
+        """All nan where there is no matrix."""
+        matrices = {"class_il": self.class_il, "task_il": self.task_il}
+        return {setting: summarized(matrix) for setting, matrix in matrices.items()}
 
     def derived(self) -> dict[str, Any]:
         """Numbers that follow from the rest, written down for those who read the file by other means."""
         metrics = {setting: _no_nan(asdict(values)) for setting, values in self.metrics().items()}
+        accuracy = metrics["class_il"]["accuracy"]
         return {
             "metrics": metrics,
-            "efficiency": efficiency(self.metrics()["class_il"].accuracy, self.parameters),
-            "task_probabilities": task_probabilities(self.landings, self.sizes).tolist(),
+            "efficiency": None if accuracy is None else efficiency(accuracy, self.parameters),
+            "task_probabilities": self.landings and task_probabilities(self.landings, self.sizes).tolist(),
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -90,6 +94,10 @@ def triangle(rows: list[list[float]]) -> Matrix:
     return [[*row, *([None] * (len(rows) - len(row)))] for row in rows]
 
 
+def summarized(matrix: Matrix | None) -> Metrics:
+    return Metrics(*[math.nan] * len(fields(Metrics))) if matrix is None else summarize(numbers(matrix))
+
+
 def numbers(matrix: Matrix) -> list[list[float]]:
     return [[math.nan if value is None else value for value in row] for row in matrix]
 
@@ -120,7 +128,7 @@ def _check(result: Result) -> None:
             _is_triangle(matrix, tasks) for matrix in matrices if matrix is not None
         ),
         "landings should have a row and a column a task": result.class_il is None
-        or (len(result.landings) == tasks and all(len(row) == tasks and any(row) for row in result.landings)),
+        or ([len(row) for row in result.landings or ()] == [tasks] * tasks and all(map(any, result.landings or ()))),
     }
     for sentence, holds in right.items():
         if not holds:

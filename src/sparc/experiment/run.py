@@ -23,10 +23,10 @@ from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
 from sparc.experiment.folder import Log, RunFolder
-from sparc.experiment.result import Result, read_result, triangle
+from sparc.experiment.result import Matrix, Result, read_result, triangle
 from sparc.files import check_writable, locked
 from sparc.methods import METHODS, Method
-from sparc.train import Checkpoints, Keeper, Observer, Snapshot, StageReport, Trainer, seeded
+from sparc.train import Checkpoints, Evaluation, Keeper, Observer, Snapshot, StageReport, Trainer, seeded
 
 
 @dataclass(frozen=True)
@@ -211,10 +211,10 @@ def _result(
         config=config.as_json(),
         class_names=list(stream.class_names),
         sizes=stream.sizes,
-        class_il=triangle([report.test.class_il for report in reports]),
+        class_il=_class_il([report.test for report in reports]),
         task_il=triangle([report.test.task_il for report in reports]),
         validation={
-            "class_il": triangle([evaluation.class_il for evaluation in held_out]),
+            "class_il": _class_il(held_out),
             "task_il": triangle([evaluation.task_il for evaluation in held_out]),
         }
         if held_out
@@ -233,6 +233,11 @@ def _result(
         environment=surroundings,
         by_task=method.by_task(),
     )
+
+
+def _class_il(stages: list[Evaluation]) -> Matrix | None:
+    rows = [stage.class_il for stage in stages if stage.class_il is not None]
+    return triangle(rows) if rows else None
 
 
 def state_digest(method: Method) -> str:

@@ -82,7 +82,7 @@ class Method(Elastic, ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     kind: ClassVar[str]
-    """How it keeps what it knows, in a word: bound, rehearsal, regularization, distillation, growing, masks …"""
+    """How it keeps what it knows, in a word or two: upper bound, rehearsal, regularization, growing, masks …"""
     paper: ClassVar[str]
     Settings: ClassVar[type[Settings]] = Settings
     recipe: ClassVar[Recipe] = Recipe()

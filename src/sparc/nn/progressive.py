@@ -140,6 +140,7 @@ class ProgressiveNet(nn.Module):
         return torch.cat(self._answers(x, len(self.columns)), 1)
 
     def _answers(self, x: Tensor, columns: int) -> list[Tensor]:
+        x = x.contiguous(memory_format=torch.channels_last)  # as a ResNet is fastest
         maps: list[list[Tensor]] = []
         answers = []
         for column in self.all_columns()[:columns]:

@@ -152,9 +152,10 @@ def stages(row: Row, setting: Setting) -> list[Cell] | None:
 
 def landings(row: Row) -> list[Cell] | None:
     """The share of a balanced test set, in percent, that is given a class of each task at the end."""
-    if any(result.class_il is None for result in row.results):
+    counts = [(result.landings, result.sizes) for result in row.results if result.class_il and result.landings]
+    if len(counts) < len(row.results):
         return None
-    shares = [(100 * task_probabilities(result.landings, result.sizes)).tolist() for result in row.results]
+    shares = [(100 * task_probabilities(each, sizes)).tolist() for each, sizes in counts]
     return [_cell(list(values)) for values in zip(*shares, strict=True)]
 
 

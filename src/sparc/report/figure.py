@@ -29,7 +29,11 @@ def draw(result: Result, path: Path) -> Path:
     axes = figure.subplots(1, 4, width_ratios=[1, 1, 0.75, 1])
     figure.suptitle(heading(result.config), fontweight="bold", parse_math=False)  # a folder may have a $ in its name
     for axis, (setting, title) in zip(axes, SETTING_TITLES.items(), strict=False):
-        image = _matrix(axis, getattr(result, setting), f"{title} accuracy, %")
+        matrix = getattr(result, setting)
+        if matrix is None:
+            _nothing(axis, f"{title} accuracy, %")
+        else:
+            image = _matrix(axis, matrix, f"{title} accuracy, %")
     figure.colorbar(image, ax=axes[1], shrink=0.7)
     _landings(axes[2], result)
     _metrics(axes[3], result)
@@ -59,13 +63,23 @@ def _ticks(tasks: int) -> tuple[range, list[str]]:
     return places, [str(place + 1) for place in places]
 
 
+def _nothing(axis: "Axes", title: str) -> None:
+    axis.set_title(title)
+    axis.axis("off")
+    axis.text(0.5, 0.5, "–\nit must be told the task", ha="center", va="center", transform=axis.transAxes)
+
+
 def _landings(axis: "Axes", result: Result) -> None:
+    title = "Where test pictures land at the end, %"
+    if result.landings is None:
+        _nothing(axis, title)
+        return
     shares = 100 * task_probabilities(result.landings, result.sizes)
     places = np.arange(len(shares))
     axis.bar(places, shares, color="tab:blue")
     even = 100 * np.array(result.sizes) / sum(result.sizes)
     axis.step([-0.5, *(places + 0.5)], [even[0], *even], where="pre", color="black", linestyle="--", label="if even")
-    axis.set(title="Where test pictures land at the end, %", xlabel="task", ylim=(0, None))
+    axis.set(title=title, xlabel="task", ylim=(0, None))
     axis.set_xticks(*_ticks(len(shares)))
     axis.legend(frameon=False)
 

@@ -8,8 +8,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from sparc.experiment.result import Matrix, Result, numbers
-from sparc.metrics import efficiency, summarize, task_probabilities
+from sparc.experiment.result import Matrix, Result, summarized
+from sparc.metrics import efficiency, task_probabilities
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.words import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
 
@@ -68,10 +68,10 @@ def metrics_table(result: Result) -> Table:
     for name, title in METRIC_TITLES.items():
         table.add_row(title, *(percent(asdict(values)[name]) for values in metrics.values()))
     if result.validation:
-        held_out = [summarize(numbers(result.validation[setting])).accuracy for setting in metrics]
+        held_out = [summarized(result.validation[setting]).accuracy for setting in metrics]
         table.add_row("A_T on pictures held out ↑", *(percent(value) for value in held_out))
-    shares = task_probabilities(result.landings, result.sizes)
-    if len(shares) <= MOST_COLUMNS:
+    if result.landings is not None and len(result.sizes) <= MOST_COLUMNS:
+        shares = task_probabilities(result.landings, result.sizes)
         table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
     table.add_row(
         "A_T per million parameters ↑", percent(efficiency(metrics["class_il"].accuracy, result.parameters)), ""

@@ -30,8 +30,9 @@ class TensorBoard(Observer):
     def stage(self, report: StageReport) -> None:
         self.inner.stage(report)
         for setting, row in (("Class-IL", report.test.class_il), ("Task-IL", report.test.task_il)):
-            tasks = {f"{setting}/task {task + 1}": value for task, value in enumerate(row)}
-            self._write({f"{setting}/mean": sum(row) / len(row), **tasks})
+            if row is not None:
+                tasks = {f"{setting}/task {task + 1}": value for task, value in enumerate(row)}
+                self._write({f"{setting}/mean": sum(row) / len(row), **tasks})
 
     def _write(self, values: dict[str, float]) -> None:
         for name, value in values.items():

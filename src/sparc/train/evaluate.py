@@ -17,10 +17,11 @@ CHUNK = 256
 class Evaluation:
     """One row of R in both settings, in percent, a number a task."""
 
-    class_il: list[float]
+    class_il: list[float] | None
+    """None where the method must be told the task, so that it cannot choose among all classes."""
     task_il: list[float]
-    landings: list[list[int]]
-    """[j][k]: how many pictures of task j were given a class of task k."""
+    landings: list[list[int]] | None
+    """[j][k]: how many pictures of task j were given a class of task k; None where the task was told."""
 
 
 @torch.inference_mode()
@@ -39,7 +40,7 @@ def evaluate(
         class_il.append(percent_right(chosen, pictures.labels))
         task_il.append(percent_right(within, pictures.labels))
         landings.append(torch.bincount(owner[chosen], minlength=len(classes)).tolist())
-    return Evaluation(class_il, task_il, landings)
+    return Evaluation(None, task_il, None) if method.needs_task else Evaluation(class_il, task_il, landings)
 
 
 def in_chunks(
