@@ -33,11 +33,16 @@ def main() -> None:
     size = Size()
     rows: list[Row] = []
     with two_processes() as workers:
-        for part in (training_rows, later_task_rows, inference_rows, onnx_rows):
-            with console.status(part.__name__.replace("_", " ")):
-                rows += part(size, workers)
-    with console.status("processes"):
-        rows += memory_rows(size) + startup_rows(size)
+        for name, part in (
+            ("training", training_rows),
+            ("later tasks", later_task_rows),
+            ("inference", inference_rows),
+            ("ONNX", onnx_rows),
+        ):
+            console.print(f"{time.perf_counter() - start:4.0f} s  {name}", highlight=False)
+            rows += part(size, workers)
+    console.print(f"{time.perf_counter() - start:4.0f} s  processes", highlight=False)
+    rows += memory_rows(size) + startup_rows(size)
     rows.sort(key=lambda row: row.number)
     report = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

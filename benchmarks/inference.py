@@ -19,14 +19,14 @@ from sparc.nn.sparc import SparcNet
 
 CLASSES = 5
 """Of each task."""
-LONG = 16
-"""Pictures at once from which one round takes seconds, so that there are fewer."""
+MANY = 16
+"""Pictures at once from which a job takes seconds, so that few rounds will do."""
 
 
 def inference_rows(size: Size, workers: Workers) -> list[Row]:
     rows = []
     for batch in size.batches:
-        rounds = 2 * size.rounds if batch < LONG else 2
+        many = batch >= MANY
         of_memories = {}
         for count in size.memories:
             jobs = {"loop": workers.usual, "ours": workers.ours}
@@ -38,7 +38,8 @@ def inference_rows(size: Size, workers: Workers) -> list[Row]:
             if count == size.memories[-1]:
                 workers.ours.make("resnet", resnet, size, batch)
                 jobs["resnet"] = workers.ours
-            seconds = in_turns(jobs, rounds if count < size.memories[-1] or batch < LONG else 1)
+            rounds = 1 if many and count > MANY else 2 if many else 2 * size.rounds
+            seconds = in_turns(jobs, rounds, warm_up=0 if many else 1)
             faster = ratio(seconds["loop"], seconds["ours"])
             of_memories[count] = median(seconds["ours"])
             figures = {"times": faster, "ms": 1000 * of_memories[count]}
@@ -77,7 +78,7 @@ def onnx_rows(size: Size, workers: Workers) -> list[Row]:
     for batch in size.batches:
         workers.ours.make("onnx", onnx, size, size.memories[0], batch)
         workers.ours.make("ours", ours, size, size.memories[0], batch)
-        seconds = in_turns({"onnx": workers.ours, "ours": workers.ours}, 2 * size.rounds if batch < LONG else 2)
+        seconds = in_turns({"onnx": workers.ours, "ours": workers.ours}, 2 * size.rounds if batch < MANY else 2)
         slower = ratio(seconds["onnx"], seconds["ours"])
         rows.append(Row("5", f"{what}, batch {batch}", f"{slower:.2f} × the time", figures={"times": slower}))
     return rows

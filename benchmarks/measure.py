@@ -139,13 +139,13 @@ def two_processes() -> Iterator[Workers]:
         ours.close()
 
 
-def in_turns(jobs: Mapping[str, Worker], rounds: int) -> dict[str, list[float]]:
-    """Seconds of every round but a first one, in which everybody warms up."""
+def in_turns(jobs: Mapping[str, Worker], rounds: int, warm_up: int = 1) -> dict[str, list[float]]:
+    """Seconds of every round but the first, in which everybody warms up; jobs of seconds need not."""
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(rounds + 1):
+    for _ in range(warm_up + rounds):
         for name, worker in jobs.items():
             seconds[name].append(worker.run(name)[0])
-    return {name: times[1:] for name, times in seconds.items()}
+    return {name: times[warm_up:] for name, times in seconds.items()}
 
 
 def ratio(slow: list[float], fast: list[float]) -> float:

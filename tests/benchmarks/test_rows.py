@@ -106,7 +106,7 @@ def test_command(workers, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(command, "two_processes", lambda: contextlib.nullcontext(workers))
     row = Row("1", "something", "2 ×", "≥ 3 ×", False)
     for part in ("training_rows", "later_task_rows", "inference_rows", "onnx_rows"):
-        monkeypatch.setattr(command, part, rows_of(part, [row]))
+        monkeypatch.setattr(command, part, lambda size, workers: [row])
     monkeypatch.setattr(command, "memory_rows", lambda size: [])
     monkeypatch.setattr(command, "startup_rows", lambda size: [])
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--out", str(tmp_path / "out.json")])
@@ -115,11 +115,3 @@ def test_command(workers, monkeypatch, tmp_path, capsys):
     saved = json.loads((tmp_path / "out.json").read_text())
     assert len(saved["rows"]) == 4
     assert saved["machine"]["torch"] == torch.__version__
-
-
-def rows_of(name: str, rows: list[Row]):
-    def part(size: Size, workers: Workers) -> list[Row]:
-        return rows
-
-    part.__name__ = name
-    return part

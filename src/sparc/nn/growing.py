@@ -58,7 +58,8 @@ class Freezable(nn.Module):
         """Neither weights nor running statistics change any more."""
         self.frozen = True
         self.requires_grad_(False)
-        self.eval()
+        super().train(False)
 
     def train(self, mode: bool = True) -> Self:
-        return super().train(mode and not self.frozen)
+        # What is frozen is in eval mode already; going through all of it would make every epoch longer by the tasks.
+        return self if self.frozen else super().train(mode)
