@@ -59,6 +59,15 @@ def test_settings_of_the_same_name_in_two_places_are_told_apart(result: Make) ->
     assert [row.label for row in compare([first, second])] == ["SPARC, recipe.epochs 2", "SPARC, recipe.epochs 3"]
 
 
+def test_how_a_cut_was_spelled_makes_no_row_but_the_order_of_classes_does(result: Make) -> None:
+    usual, spelled, shuffled = (result(seed=seed) for seed in range(3))
+    usual.config["stream"] = {"tasks": None, "sizes": None, "order_seed": None}
+    spelled.config["stream"] = {"tasks": 2, "sizes": None, "order_seed": None}
+    shuffled.config["stream"] = {"tasks": None, "sizes": None, "order_seed": 7}
+    rows = compare([usual, spelled, shuffled])
+    assert [(row.label, row.seeds) for row in rows] == [("SPARC, order seed –", [0, 1]), ("SPARC, order seed 7", [2])]
+
+
 def test_the_same_run_twice_counts_once(result: Make) -> None:
     (row,) = compare([result(), result(rows=((10,), (10, 10))), result(seed=1)])
     assert row.seeds == [0, 1]

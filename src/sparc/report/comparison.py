@@ -16,6 +16,8 @@ from sparc.text import one_line
 
 Setting = Literal["class_il", "task_il"]
 LONGEST_LABEL = 60
+SAID_BY_SIZES = (("stream", "tasks"), ("stream", "sizes"))
+"""Settings of a cut that a result's own sizes tell without doubt."""
 
 
 @dataclass(frozen=True)
@@ -277,11 +279,12 @@ def _cell(values: Sequence[float | None]) -> Cell:
 
 
 def _settings(result: Result) -> dict[str, Any]:
-    """The config, flat, without what the stream and the seed are."""
+    """The config, flat, without the seed and what the stream is, however that was spelled."""
     flat: dict[str, Any] = {}
     for name, value in result.config.items():
         if isinstance(value, dict):
-            flat |= {f"{name}.{inner}" if inner in flat else inner: part for inner, part in value.items()}
+            parts = {inner: part for inner, part in value.items() if (name, inner) not in SAID_BY_SIZES}
+            flat |= {f"{name}.{inner}" if inner in flat else inner: part for inner, part in parts.items()}
         elif name not in ("benchmark", "method", "seed"):
             flat[name] = value
     return flat
