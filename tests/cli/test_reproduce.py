@@ -12,6 +12,7 @@ from sparc.cli import reproduce
 from sparc.cli.main import main
 from sparc.experiment import RunConfig
 from sparc.experiment.exhibits import EXHIBITS
+from sparc.experiment.grid import Job, Outcome
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_what_is_missing_is_run_shown_and_not_run_again(
     arguments = ["reproduce", "figure-head-norms", "--out", str(tmp_path / "runs"), "--data", str(data)]
     assert main(arguments) == 0
     out, said = capsys.readouterr()
-    assert "to do, roughly" in said
+    assert "to do" in said
     assert "before re-normalization" in out
     assert "Ours were trained on 200 of cifar100's 50,000 pictures." in out
     assert "Not run" not in out
@@ -133,6 +134,20 @@ def test_an_executor_that_was_stopped_ends_the_command_with_its_code(
     arguments = ["table-isolation", "--out", str(tmp_path / "runs"), "--data", str(data)]
     assert reproduce.main(arguments, lambda configs, out, where: 130) == 130
     assert capsys.readouterr().out == ""
+
+
+def test_a_run_that_failed_is_told_after_what_there_is(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(configs: list[RunConfig], out: Path, *rest: object) -> list[Outcome]:
+        return [Outcome(Job(config, out), error="it broke") for config in configs]
+
+    monkeypatch.setattr(reproduce, "do_all", broken)
+    arguments = ["table-efficiency", "--scale", "paper", "--out", str(tmp_path / "runs"), "--data", str(data)]
+    assert main(["reproduce", *arguments]) == 2
+    out, error = capsys.readouterr()
+    assert "Not run" in out
+    assert error.splitlines()[-1].startswith("sparc: 3 runs failed: see sparc runs")
 
 
 def test_a_figure_with_nothing_to_draw_says_so(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,9 @@ import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import tyro
 from rich.console import Console
 
@@ -25,6 +23,7 @@ from sparc.experiment.estimate import data_fetchable, data_present, estimate, im
 from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
 from sparc.experiment.exhibits import EXHIBITS, find_exhibit
 from sparc.experiment.fill import Filled, fill, result_of
+from sparc.experiment.grid import Outcome
 from sparc.experiment.plan import SCALES, Scale
 from sparc.files import check_output
 from sparc.methods import METHODS
@@ -57,10 +56,14 @@ class Reproduce:
 
 def main(arguments: list[str], execute: Execute | None = None) -> int:
     given: Reproduce = parse(Reproduce, "reproduce", __doc__, arguments)
+    failed: list[Outcome] = []
 
     def on_workers(configs: list[RunConfig], out: Path, data: Path | None) -> int:
         ended = do_all(configs, out, data, given.workers, ["reproduce", *arguments])
-        return ended if isinstance(ended, int) else 0
+        if isinstance(ended, int):
+            return ended
+        failed.extend(outcome for outcome in ended if outcome.error)
+        return 0
 
     use_threads(1)
     scale = SCALES[given.scale]
@@ -77,7 +80,7 @@ def main(arguments: list[str], execute: Execute | None = None) -> int:
     missing = [config for config in needed(exhibit, scale) if result_of(config, results) is None]
     runnable = _runnable(missing, given.data)
     if runnable and not given.dry_run:
-        _announce(runnable)
+        _announce(runnable, given.workers.at_a_time)
         code = (execute or on_workers)(runnable, given.out, given.data)
         if code:
             return code
@@ -91,38 +94,18 @@ def main(arguments: list[str], execute: Execute | None = None) -> int:
         print(json.dumps({**filled.as_json(), **rest}, allow_nan=False))
     else:
         _print(filled, missing, given, picture)
+    if failed:
+        raise InputError(f"{counted(len(failed), 'run')} failed: see sparc runs {given.out}")
     return 0
 
 
 def results_in(out: Path) -> list[Result]:
     """All that are done; none where the folder is not there yet."""
-    results = []
-    for each in list_runs(out) if out.exists() else []:
+    runs = list_runs(out) if out.exists() else []
+    for each in runs:
         if each.result is None and (each.folder / "result.json").exists():
             raise InputError(each.where)
-        if each.result is not None:
-            try:
-                _check(each.result)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                raise InputError(
-                    f"{each.folder / 'result.json'} is not a result ({error}): run it again with --fresh, or remove it"
-                ) from error
-            results.append(each.result)
-    return results
-
-
-def _check(result: Result) -> None:
-    """Some error, of whatever kind, if it does not hold what the tables and figures take from it."""
-    counts = [result.parameters, *result.sizes, *(result.passes[way] for way in ("forward", "backward"))]
-    recorded = [value for values in result.by_task.values() for value in values]
-    if not all(isinstance(count, int) and count > 0 for count in counts):
-        raise ValueError("parameters, sizes and passes should be whole numbers above 0")
-    if not all(isinstance(value, int | float) and isfinite(value) for value in recorded):
-        raise ValueError("by_task should have finite numbers")
-    if not (isinstance(result.config, dict) and isinstance(result.data, dict)):
-        raise ValueError("config and data should be objects")
-    with np.errstate(all="raise"):
-        result.derived()
+    return [each.result for each in runs if each.result is not None]
 
 
 def commands(configs: Sequence[RunConfig], given: Reproduce) -> dict[str, list[RunConfig]]:
@@ -229,11 +212,11 @@ def _runnable(configs: Sequence[RunConfig], data: Path | None) -> list[RunConfig
     return [config for name in order for config in configs if config.benchmark == name]
 
 
-def _announce(configs: list[RunConfig]) -> None:
-    hours = hours_words(sum(map(_hours, configs)))
+def _announce(configs: list[RunConfig], at_a_time: int) -> None:
+    hours, few = hours_words(sum(map(_hours, configs))), min(at_a_time, len(configs))
     Console(stderr=True).print(
-        f"{counted(len(configs), 'run')} to do, roughly {hours} hours one after another; Ctrl-C stops, and the same "
-        "command goes on",
+        f"{counted(len(configs), 'run')} to do, {few} at a time, roughly {hours} hours if it were one after another; "
+        "Ctrl-C stops, and the same command goes on",
         highlight=False,
         soft_wrap=True,
     )
