@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from math import isnan, nan
@@ -11,7 +11,7 @@ from typing import Any
 
 from sparc.data.benchmarks import find
 from sparc.experiment.config import RunConfig
-from sparc.experiment.costs import SETS, SPARC_FAMILY, layout_of, parameters
+from sparc.experiment.costs import CHANNELS, SETS, SPARC_FAMILY, layout_of, parameters
 from sparc.experiment.exhibit import (
     Chart,
     CountExhibit,
@@ -28,6 +28,8 @@ from sparc.experiment.exhibits import EXHIBITS
 from sparc.experiment.paper import Printed, Row, the_paper
 from sparc.experiment.plan import STREAMS, Scale, Wish
 from sparc.experiment.result import Result
+from sparc.methods import METHODS, Costs
+from sparc.methods.expected import expected_costs
 from sparc.metrics import efficiency, summarize
 from sparc.text import counted
 
@@ -198,29 +200,35 @@ def _row(exhibit: TableExhibit, row: Row, results: Sequence[Result], scale: Scal
 def _cell(
     wish: Wish, benchmark: str, title: str, printed: Printed | None, results: Sequence[Result], scale: Scale
 ) -> Ours:
-    done = _done(wish, benchmark, results, scale)
+    (config, *_) = wish.configs(benchmark, scale)
     if title == PARAMETERS:
-        (config, *_) = wish.configs(benchmark, scale)
+        number = parameters(config.method, asdict(config.settings), benchmark) or _costs(config).parameters
         full_width = config.method in SPARC_FAMILY or scale.rival_width == 1
-        ours = _count(config.method, asdict(config.settings), benchmark, printed if full_width else None)
-        if ours.values or not done:
-            return ours
-        return Ours((done[0].parameters / MILLION,), counted=True)
+        return _in_millions(number, printed if full_width else None)
+    if title in PASSES:
+        return Ours((PASSES[title](_costs(config)),), 0, counted=True)
+    done = _done(wish, benchmark, results, scale)
     if not done:
         return Ours(word=NOT_RUN)
-    values = [MEASURES[title](result) for result in done]
-    known = tuple(value for value in values if value is not None)
-    whole = title.endswith("passes")
-    return Ours(known[:1] if whole else known, 0 if whole else 2, counted=whole, word="" if known else NOT_DEFINED)
+    known = tuple(value for result in done if (value := MEASURES[title](result)) is not None)
+    return Ours(known, word="" if known else NOT_DEFINED)
 
 
-def _count(method: str, settings: Mapping[str, Any], benchmark: str, printed: Printed | None) -> Ours:
+def _costs(config: RunConfig) -> Costs:
+    net = layout_of(config.method, asdict(config.settings), config.benchmark)
+    return expected_costs(METHODS.find(config.method), net.sizes, config.settings, CHANNELS, (net.side, net.side))
+
+
+def _in_millions(number: int, printed: Printed | None) -> Ours:
     """To one digit more than is printed, so that the rounding can be seen."""
-    number = parameters(method, settings, benchmark)
-    if number is None:
-        return Ours(word=NOT_RUN)
     agrees = None if printed is None else printed.agrees(Decimal(number) / MILLION)
     return Ours((number / MILLION,), 3 if printed is None else printed.digits + 1, agrees, counted=True)
+
+
+def _in_papers_way(wish: Wish, benchmark: str, printed: Printed | None) -> Ours:
+    number = parameters(wish.method, wish.settings, benchmark)
+    assert number is not None, "the layout of every net in the tables of counts is known"
+    return _in_millions(number, printed)
 
 
 def _counts(exhibit: TableExhibit) -> FilledTable:
@@ -228,10 +236,10 @@ def _counts(exhibit: TableExhibit) -> FilledTable:
     for row in exhibit.table.rows:
         wish = exhibit.wish_of(row)
         ours = tuple(
-            _count(wish.method, wish.settings, benchmark_of(row, column), printed)
+            _in_papers_way(wish, benchmark_of(row, column), printed)
             for column, printed in zip(exhibit.table.measuring(), row.numbers, strict=True)
         )
-        rows.append(FilledRow(row.words, row.numbers, ours, f"counted; {wish.missing}" if wish.missing else ""))
+        rows.append(FilledRow(row.words, row.numbers, ours, f"counted; {wish.missing}" if wish.missing else "counted"))
     return _table(exhibit, rows)
 
 
@@ -246,7 +254,7 @@ def _counts_elsewhere() -> FilledTable:
                 wish, benchmark = exhibit.wish_of(row), benchmark_of(row, column)
                 separable = layout_of(wish.method, wish.settings, benchmark).separable
                 if column.title == PARAMETERS and printed is not None and separable:
-                    ours = _count(wish.method, wish.settings, benchmark, printed)
+                    ours = _in_papers_way(wish, benchmark, printed)
                     rows.append(FilledRow((exhibit.id, _words(exhibit, row)), (printed,), (ours,), ""))
     title = "Counts of SPARC's nets, and of nets like them, that the other tables print"
     return FilledTable(title, ("table", "row"), (PARAMETERS,), tuple(dict.fromkeys(rows)))
@@ -285,10 +293,12 @@ MEASURES: dict[str, Callable[[Result], float | None]] = {
     "Plasticity (%)": _metric("plasticity"),
     "Trade-off": _metric("trade_off"),
     "Efficiency": _efficiency,
-    "forward passes": lambda result: result.passes["forward"],
-    "backward passes": lambda result: result.passes["backward"],
 }
 """By the titles of the paper's columns; None where a method has no such thing."""
+PASSES: dict[str, Callable[[Costs], int]] = {
+    "forward passes": lambda costs: costs.forward,
+    "backward passes": lambda costs: costs.backward,
+}
 
 
 def _chart(chart: Chart, results: Sequence[Result], scale: Scale) -> FilledChart:
