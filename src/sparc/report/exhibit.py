@@ -3,15 +3,19 @@
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from rich.table import Table
 
 from sparc.experiment.fill import Filled, FilledChart, FilledRow, FilledTable
 from sparc.files import write_atomic
+from sparc.report.colours import LIGHT, SERIES
 from sparc.report.tables import plain_table
 from sparc.text import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def heading(filled: Filled) -> str:
@@ -97,8 +101,11 @@ def has_points(filled: Filled) -> bool:
 
 def draw_exhibit(filled: Filled, path: Path) -> Path:
     """Write a PNG with a chart beside the other."""
+    from matplotlib.figure import Figure  # half a second, which tables should not wait for
+
     figure = Figure(figsize=(6.2 * len(filled.charts), 4.6), layout="constrained")
-    figure.suptitle(f"{filled.exhibit.id}: {filled.exhibit.title}\n{filled.scale_words}", fontsize=10)
+    words = fill(filled.scale_words, width=75 * len(filled.charts))
+    figure.suptitle(f"{filled.exhibit.id}: {filled.exhibit.title}\n{words}", fontsize=10)
     for axis, chart in zip(figure.subplots(1, len(filled.charts), squeeze=False)[0], filled.charts, strict=True):
         _draw(axis, chart)
     content = io.BytesIO()
@@ -107,7 +114,7 @@ def draw_exhibit(filled: Filled, path: Path) -> Path:
     return path
 
 
-def _draw(axis: Axes, filled: FilledChart) -> None:
+def _draw(axis: "Axes", filled: FilledChart) -> None:
     chart = filled.chart
     axis.set_title(chart.title, fontsize=9)
     axis.set(xlabel=chart.x, ylabel=chart.y)
@@ -120,26 +127,31 @@ def _draw(axis: Axes, filled: FilledChart) -> None:
         axis.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.14))
 
 
-def _scatter(axis: Axes, filled: FilledChart) -> None:
+def _colour(place: int) -> str:
+    return LIGHT[f"series-{place % SERIES}"]
+
+
+def _scatter(axis: "Axes", filled: FilledChart) -> None:
     axis.set_xscale("log")
-    for curve in filled.curves:
+    axis.xaxis.set_major_formatter("{x:g}")
+    for number, curve in enumerate(filled.curves):
         if curve.points:
             right, up = (point.mean or 0.0 for point in curve.points)
-            axis.scatter([right], [up])
+            axis.scatter([right], [up], color=_colour(number))
             axis.annotate(curve.name, (right, up), textcoords="offset points", xytext=(5, 4), fontsize=8)
 
 
-def _series(axis: Axes, filled: FilledChart) -> None:
+def _series(axis: "Axes", filled: FilledChart) -> None:
     drawn = [curve for curve in filled.curves if curve.points]
     width = 0.8 / max(len(drawn), 1)
     for number, curve in enumerate(drawn):
-        label = f"{curve.name} ({curve.about})"
+        label, colour = f"{curve.name} ({curve.about})", _colour(number)
         places = [float(place) for place in range(len(curve.points))]
         heights = [point.mean or 0.0 for point in curve.points]
         spread = [point.deviation or 0.0 for point in curve.points] if curve.points[0].deviation is not None else None
         if filled.chart.kind == "lines":
-            axis.errorbar(places, heights, yerr=spread, marker="o", label=label, capsize=2)
+            axis.errorbar(places, heights, yerr=spread, marker="o", label=label, capsize=2, color=colour)
         else:
             shifted = [place + (number - (len(drawn) - 1) / 2) * width for place in places]
-            axis.bar(shifted, heights, width, yerr=spread, label=label, capsize=2)
+            axis.bar(shifted, heights, width, yerr=spread, label=label, capsize=2, color=colour)
     axis.set_xticks(range(len(filled.places)), filled.places, fontsize=8)
