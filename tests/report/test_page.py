@@ -97,7 +97,7 @@ def test_it_shows_what_was_run_and_what_came_out(result: Make) -> None:
     seen = check_harmless(page(study(*results)))
     text = " ".join(seen.texts)
     for words in (
-        *("seq-digits, 2 tasks, 3 epochs a task, 2 seeds", "torch 2.13.0", "1 thread", "100 to learn, 20 to test"),
+        *("seq-digits, 2 tasks, 3 epochs a task, 1 to 2 seeds", "torch 2.13.0", "1 thread", "100 to learn, 20 to test"),
         *("72.50", "± 3.54", "SPARC", "SGD", "run-0", "seconds of training", "tasks learned", "parameters, in"),
     ):
         assert words in text
@@ -107,6 +107,13 @@ def test_it_shows_what_was_run_and_what_came_out(result: Make) -> None:
 def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -> None:
     assert "1 run that repeated another" in page(study(result(), result()))
     assert "left out" not in page(study(result(), result(seed=1)))
+
+
+def test_figures_say_how_many_seeds_and_epochs_are_behind_them(result: Make) -> None:
+    text = page(study(result(epochs=30), result(seed=1, epochs=30), result("sgd", epochs=3)))
+    assert "task after task, seq-digits, 2 tasks, 3 or 30 epochs a task, 1 to 2 seeds<" in text
+    assert "SPARC: Class-IL accuracy, %, seq-digits, 2 tasks, 30 epochs a task, 2 seeds<" in text
+    assert "SGD: Class-IL accuracy, %, seq-digits, 2 tasks, 3 epochs a task, 1 seed<" in text
 
 
 def test_the_same_results_give_the_same_page(result: Make) -> None:

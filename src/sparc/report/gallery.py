@@ -83,7 +83,7 @@ def loss_figures(study: Study) -> list[Figure]:
 
 def row_figures(study: Study, place: int) -> list[Figure]:
     """A method's accuracy matrices, and where test pictures land."""
-    row, note = study.rows[place], study.in_a_line(len(study.rows[place].seeds))
+    row, note = study.rows[place], study.in_a_line(study.rows[place])
     name = f"{place + 1:02}-{re.sub(r'[^a-z0-9]+', '-', row.label.lower()).strip('-')[:50]}"
     drawn = []
     for setting in SETTINGS:

@@ -36,18 +36,24 @@ class Study:
     @property
     def epochs(self) -> str:
         """Of a task; several where the methods differ, and none where nobody knows."""
-        known = {row.settings["epochs"] for row in self.rows if isinstance(row.settings.get("epochs"), int)}
-        return " or ".join(map(str, sorted(known)))
+        return _epochs(self.rows)
 
-    def in_a_line(self, seeds: int | None = None) -> str:
-        """What was run, in so few words that every figure can say it."""
-        most = max(len(row.seeds) for row in self.rows) if seeds is None else seeds
+    def in_a_line(self, row: Row | None = None) -> str:
+        """What was run, of all or of one row, in so few words that every figure can say it."""
+        rows = [row] if row else self.rows
         parts = [self.benchmark, counted(len(self.first.sizes), "task")]
-        if self.epochs:
-            parts.append(f"{self.epochs} epoch{'s' * (self.epochs != '1')} a task")
-        scales = {value_words(row.settings["scale"]) for row in self.rows if row.settings.get("scale")}
+        if epochs := _epochs(rows):
+            parts.append(f"{epochs} epoch{'s' * (epochs != '1')} a task")
+        scales = {value_words(each.settings["scale"]) for each in rows if each.settings.get("scale")}
         parts += [f"scale {scale}" for scale in sorted(scales)]
-        return ", ".join([*parts, counted(most, "seed")])
+        seeds = sorted({len(each.seeds) for each in rows})
+        parts.append(counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds")
+        return ", ".join(parts)
+
+
+def _epochs(rows: Sequence[Row]) -> str:
+    known = {row.settings["epochs"] for row in rows if isinstance(row.settings.get("epochs"), int)}
+    return " or ".join(map(str, sorted(known)))
 
 
 def studies(runs: Mapping[Path, Result], losses: Mapping[Path, Curve] | None = None) -> list[Study]:
