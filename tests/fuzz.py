@@ -67,12 +67,8 @@ def result_reader(folder: Path) -> Callable[[bytes], object]:
 def main(kind: str, files: str, times: str) -> None:
     paths = [Path(name) for name in files.split(",")]
     folder = paths[0].parent
-    readers = {
-        "model": lambda: model_reader(folder),
-        "picture": picture_reader,
-        "result": lambda: result_reader(folder),
-    }
-    read = readers[kind]()
+    readers = {"model": model_reader, "picture": picture_reader, "result": result_reader}
+    read = readers[kind](folder)
     contents = [path.read_bytes() for path in paths]
     chance = random.Random(0)
     refused = 0
