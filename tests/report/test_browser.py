@@ -222,7 +222,7 @@ def test_tables_are_sorted_by_click(browser: Browser, written: Path) -> None:
 def test_names_are_sorted_as_words_and_upwards_first(browser: Browser, written: Path) -> None:
     browser.open(written)
     browser.value("document.querySelector('table.sortable').tHead.rows[1].cells[0].querySelector('button').click()")
-    assert browser.value(METHODS) == ["packnet", "SGD", "SPARC"]
+    assert browser.value(METHODS) == ["PackNet", "SGD", "SPARC"]
 
 
 def test_tables_are_sorted_by_keyboard(browser: Browser, written: Path) -> None:
