@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if given.seeds < 1:
         raise InputError(f"--seeds {given.seeds} runs nothing: give at least 1")
     methods = chosen(given.benchmark, given.methods, given.set)
-    configs = [replace(config, seed=seed) for config in methods for seed in range(given.seeds)]
+    configs = [replace(config, seed=seed) for seed in range(given.seeds) for config in methods]
     outcomes = do_all(configs, given.out, given.data, given.workers, ["compare", *arguments])
     if isinstance(outcomes, int):
         return outcomes
