@@ -1,6 +1,7 @@
 """How fast it answers: rows 4 and 5, and how that grows."""
 
 import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -8,7 +9,7 @@ from statistics import median
 import torch
 from torch import Generator, Tensor
 
-from benchmarks.measure import Job, Row, Size, Workers, in_turns, ratio
+from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from benchmarks.plain import plain_copy
 from sparc.export import export_onnx
 from sparc.model_file import About, LearnedTask, Shape
@@ -21,6 +22,7 @@ CLASSES = 5
 """Of each task."""
 MANY = 16
 """Pictures at once from which a job takes seconds, so that few rounds will do."""
+FEW_ROUNDS = 3
 
 
 def inference_rows(size: Size, workers: Workers) -> list[Row]:
@@ -29,8 +31,8 @@ def inference_rows(size: Size, workers: Workers) -> list[Row]:
         many = batch >= MANY
         of_memories = {}
         for count in size.memories:
-            jobs = {"loop": workers.usual, "ours": workers.ours}
-            workers.usual.make("loop", loop, size, count, batch)
+            jobs = {"loop": workers.ours, "ours": workers.ours}
+            workers.ours.make("loop", loop, size, count, batch)
             workers.ours.make("ours", ours, size, count, batch)
             if count == size.memories[0]:
                 workers.usual.make("plain", plain_loop, size, count, batch)
@@ -38,15 +40,18 @@ def inference_rows(size: Size, workers: Workers) -> list[Row]:
             if count == size.memories[-1]:
                 workers.ours.make("resnet", resnet, size, batch)
                 jobs["resnet"] = workers.ours
-            rounds = 1 if many and count > MANY else 2 if many else 2 * size.rounds
-            seconds = in_turns(jobs, rounds, warm_up=0 if many else 1)
+            seconds = in_turns(jobs, FEW_ROUNDS if many else 2 * size.rounds)
             faster = ratio(seconds["loop"], seconds["ours"])
             of_memories[count] = median(seconds["ours"])
-            figures = {"times": faster, "ms": 1000 * of_memories[count]}
+            others = {f"times {name}": ratio(seconds[name], seconds["ours"]) for name in jobs if name != "ours"}
+            figures = {
+                **others,
+                "ms": 1000 * of_memories[count],
+                **extremes("times loop", seconds["loop"], seconds["ours"]),
+            }
             measured = f"{faster:.2f} × ({1000 * of_memories[count] / batch:.2f} ms a picture)"
-            if "plain" in seconds:
-                figures["times plain modules"] = ratio(seconds["plain"], seconds["ours"])
-                measured += f"; {figures['times plain modules']:.2f} × of plain modules"
+            if count == size.memories[0]:
+                measured += f"; {others['times plain']:.2f} × of plain modules with the usual malloc"
             what = f"Class-IL inference, {count} memories, batch {batch}, against a loop"
             rows.append(Row("4", what, measured, "≥ 3 ×", faster >= 3, figures))
         fewest, most = size.memories[0], size.memories[-1]
@@ -97,32 +102,24 @@ def batch_of(size: Size, batch: int) -> Tensor:
 
 def loop(size: Size, count: int, batch: int) -> Job:
     """One working memory after another, as they were trained."""
-    net, images = learned(size, count), batch_of(size, batch)
-    return lambda: _nothing_of(net(images))
+    return _answering(learned(size, count), batch_of(size, batch))
 
 
 def plain_loop(size: Size, count: int, batch: int) -> Job:
-    net, images = learned(size, count), batch_of(size, batch)
+    net = learned(size, count)
     memories = [plain_copy(net, task).eval() for task in range(count)]
-    return lambda: _nothing_of(torch.cat([memory(images) for memory in memories], dim=1))
+    return _answering(lambda images: torch.cat([memory(images) for memory in memories], dim=1), batch_of(size, batch))
 
 
 def ours(size: Size, count: int, batch: int) -> Job:
-    net, images = InferenceNet.of(learned(size, count)), batch_of(size, batch)
-    return lambda: _nothing_of(net(images))
+    return _answering(InferenceNet.of(learned(size, count)), batch_of(size, batch))
 
 
 def resnet(size: Size, batch: int) -> Job:
     """One of 64 filters, whatever the width of the working memories."""
-    net, images = ResNet(3, (size.image, size.image), width=2 * size.width), batch_of(size, batch)
+    net = ResNet(3, (size.image, size.image), width=1)
     net.add_classes(CLASSES)
-    net.eval()
-
-    def answer() -> None:
-        with torch.inference_mode():
-            net(images)
-
-    return answer
+    return _answering(net.eval(), batch_of(size, batch))
 
 
 def onnx(size: Size, count: int, batch: int) -> Job:
@@ -163,5 +160,11 @@ def about_of(size: Size, count: int) -> About:
     return About(shape, (0.5,) * 3, (0.25,) * 3, alpha=0.99, kappa=5.0, tasks=tasks)
 
 
-def _nothing_of(logits: Tensor) -> None:
-    """They need not go to who asked."""
+def _answering(net: Callable[[Tensor], Tensor], images: Tensor) -> Job:
+    """As an evaluation does it: nothing is kept for gradients."""
+
+    def answer() -> None:
+        with torch.inference_mode():
+            net(images)
+
+    return answer

@@ -29,7 +29,7 @@ class Size:
     batch: int = 32
     classes: int = 20
     """Of each task that is learned."""
-    steps: int = 4
+    steps: int = 8
     """Of training in a turn."""
     rounds: int = 6
     memories: tuple[int, ...] = (5, 10, 20)
@@ -151,3 +151,9 @@ def in_turns(jobs: Mapping[str, Worker], rounds: int, warm_up: int = 1) -> dict[
 def ratio(slow: list[float], fast: list[float]) -> float:
     """How many times as long, as the middle of all rounds."""
     return median(one / other for one, other in zip(slow, fast, strict=True))
+
+
+def extremes(name: str, slow: list[float], fast: list[float]) -> dict[str, float]:
+    """Between what the rounds of a ratio lay, and how many there were."""
+    ratios = [one / other for one, other in zip(slow, fast, strict=True)]
+    return {f"{name}, least": min(ratios), f"{name}, most": max(ratios), "rounds": len(ratios)}

@@ -61,8 +61,10 @@ def answering_peak(size: Size) -> float:
     import torch
 
     from benchmarks.inference import ours
+    from sparc.allocator import keep_freed_memory
 
     torch.set_num_threads(1)
+    keep_freed_memory()
     return _above(lambda: ours(size, size.tasks, size.batches[-1])())
 
 

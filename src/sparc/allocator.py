@@ -18,6 +18,7 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # no glibc; TypeError is Windows' word for it
         return
-    mallopt(M_TRIM_THRESHOLD, 1 << 30)
-    mallopt(M_TOP_PAD, 1 << 28)
-    mallopt(M_MMAP_THRESHOLD, 1 << 28)
+    # An older glibc refuses the first number; without the second either, the rest would make things worse.
+    if mallopt(M_MMAP_THRESHOLD, 1 << 28) or mallopt(M_MMAP_THRESHOLD, 1 << 25):
+        mallopt(M_TRIM_THRESHOLD, 1 << 30)
+        mallopt(M_TOP_PAD, 1 << 28)

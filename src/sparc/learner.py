@@ -19,7 +19,6 @@ from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc import SPARC, SparcSettings
 from sparc.model_file import About, LearnedTask, Model, Shape
-from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
 from sparc.train import Observer, Trainer, in_chunks, percent_right, seeded
 
@@ -120,7 +119,7 @@ def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: O
 def outputs(model: Model, images: Tensor) -> Tensor:
     """What every head says of these uint8 pictures."""
     normalize = Augment(model.about.mean, model.about.std).normalize
-    return in_chunks(InferenceNet.of(model.net), images, normalize)
+    return in_chunks(model.inference, images, normalize)
 
 
 def scores(model: Model, images: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
+import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import relu
 
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
@@ -59,7 +59,7 @@ class SeparableNet(GrowingNet):
 
     def features(self, x: Tensor) -> Tensor:
         nobody = x.new_empty(0)
-        x = relu(self.stem(x, nobody))
+        x = self.stem(x.contiguous(memory_format=torch.channels_last), nobody).relu_()
         for block in self.blocks:
             x = block(x, (nobody, nobody))
         return x.mean((2, 3))

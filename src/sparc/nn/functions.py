@@ -19,7 +19,7 @@ from torch.nn.functional import conv2d
 
 def pointwise(x_BCHW: Tensor, own: Tensor, semantic: Tensor) -> Tensor:  # noqa: N803
     """The 1×1 convolution with two owners' filters, [N, C, 1, 1] together."""
-    if _plain:
+    if _leave_to_autograd(x_BCHW):
         return conv2d(x_BCHW, torch.cat((own, semantic)))
     out: Tensor = _Pointwise.apply(x_BCHW, own, semantic)  # type: ignore[no-untyped-call]
     return out
@@ -27,7 +27,7 @@ def pointwise(x_BCHW: Tensor, own: Tensor, semantic: Tensor) -> Tensor:  # noqa:
 
 def two_of_each(x_BCHW: Tensor, weight: Tensor) -> Tensor:  # noqa: N803
     """Every second place in both directions; each channel goes to two, with a weight [2 C, 1, 1, 1] each."""
-    if _plain:
+    if _leave_to_autograd(x_BCHW):
         return conv2d(x_BCHW, weight, stride=2, groups=x_BCHW.shape[1])
     out: Tensor = _TwoOfEach.apply(x_BCHW, weight)  # type: ignore[no-untyped-call]
     return out
@@ -45,6 +45,11 @@ def autograds_own() -> Iterator[None]:
 
 
 _plain = False
+
+
+def _leave_to_autograd(x: Tensor) -> bool:
+    """Ours know nothing of autocast's mixed types either."""
+    return _plain or torch.is_autocast_enabled(x.device.type)
 
 
 class _Pointwise(Function):
