@@ -1,5 +1,12 @@
 """The one exception that speaks to the user."""
 
+import math
+
 
 class InputError(ValueError):
     """What the user gave cannot be used; the message says what is wrong, where, and what to do, in one sentence."""
+
+
+def check_not_negative(flag: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise InputError(f"{flag} {value:g} must be a number that is not negative")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,8 @@ from sparc.methods import METHODS, Batch, Method, Phase, Recipe
 from sparc.methods.buffer import Buffer
 from sparc.methods.expected import expected_costs
 from sparc.methods.packnet import PackNet
-from sparc.nn import GrowingNet
+from sparc.nn import GrowingNet, SparcNet
+from sparc.nn.progressive import ProgressiveNet
 from sparc.train import Checkpoints, Evaluation, Keeper, Position, Snapshot, Trainer, evaluate, seeded
 
 
@@ -341,18 +343,36 @@ def counted(module: nn.Module) -> Iterator[Tensor]:
         yield from (value for name, value in buffers if value.ndim and name != "head_norms")
 
 
-def test_declared_passes_are_those_of_a_step(kind: type[Method], stream: Stream, augment: Augment) -> None:
+def test_declared_passes_are_those_of_a_step(
+    kind: type[Method], stream: Stream, augment: Augment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     method = new(kind)
     trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
     trainer.learn(stream[0])
     method.begin_task(stream[1])
     passes = []
-    nets = [module for module in method.modules() if isinstance(module, GrowingNet)]
-    for net in nets:
+    for net in (module for module in method.modules() if isinstance(module, GrowingNet)):
         net.register_forward_hook(lambda *_: passes.append(1))
+    for net in (module for module in method.modules() if isinstance(module, SparcNet | ProgressiveNet)):
+        monkeypatch.setattr(net, "task_logits", counting(net.task_logits, passes))
     take_steps(method, method.phases(stream[1], recipe(kind))[-1], batches(stream[1], augment, 1))
-    assert len(passes) == (method.costs().forward if nets else 0)
-    assert method.costs().backward == 1
+    assert len(passes) == method.costs().forward
+
+
+def counting(answer: Callable[..., Tensor], passes: list[int]) -> Callable[..., Tensor]:
+    def counted_answer(*arguments: Any) -> Tensor:
+        passes.append(1)
+        return answer(*arguments)
+
+    return counted_answer
+
+
+def test_it_learns_in_bfloat16(kind: type[Method], stream: Stream, augment: Augment) -> None:
+    method = new(kind)
+    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0, bf16=True)
+    for task in stream[:2]:
+        trainer.learn(task)
+    assert all(parameter.dtype == torch.float32 and parameter.isfinite().all() for parameter in method.parameters())
 
 
 def test_bad_settings_are_refused(kind: type[Method]) -> None:

@@ -101,6 +101,7 @@ def test_a_task_is_trained_pruned_and_trained_on(stream: Stream) -> None:
     train, retrain = method.phases(stream[0], replace(RECIPE, epochs=10))
     assert (train.name, train.recipe.epochs, train.begin) == ("train", 10, None)
     assert (retrain.name, retrain.recipe.epochs) == ("retrain", 4)
+    assert retrain.recipe.lr == pytest.approx(train.recipe.lr / 10)
     assert retrain.begin is not None
     retrain.begin()
     assert shares(method, 0) == pytest.approx([1 / 3] * len(method.owners), abs=1 / 72)

@@ -88,13 +88,17 @@ def test_in_a_later_task_only_its_own_loss_counts_and_springs_pull_back(stream: 
     assert path.tolist() == pytest.approx(gained, rel=8e-2), "not what the spring has taken off or put on"
 
 
-def test_a_move_that_raised_the_loss_counts_as_none(stream: Stream) -> None:
+def test_moves_that_raised_the_loss_take_importance_away_but_never_below_nothing(stream: Stream) -> None:
     method = OnPoint(SISettings(), 1, (8, 8), seeded(0, "method"))
-    method.begin_task(stream[0])
-    method.path.set([torch.tensor([-1.0, 1.0, 0.0])])
-    method.end_task(stream[0])
-    (importance,) = method.importance
-    assert importance.tolist() == [0.0, 1.0, 0.0]
+    for task, path, expected in (
+        (stream[0], [-1.0, 1.0, 2.0], [0.0, 1.0, 2.0]),
+        (stream[1], [1.0, -3.0, -0.5], [1.0, 0.0, 1.5]),
+    ):
+        method.begin_task(task)
+        method.path.set([torch.tensor(path)])
+        method.end_task(task)
+        (importance,) = method.importance
+        assert importance.tolist() == expected
     assert [len(tensor) for tensor in (*method.path, *method.last)] == [0, 0], "nothing more is kept than is needed"
 
 

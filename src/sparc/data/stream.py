@@ -29,6 +29,8 @@ class Task:
     test: ImageSet
     tasks: int | None = None
     """How many the stream has, where that is known."""
+    all_classes: int | None = None
+    """How many classes all of them have together, where that is known."""
     everything: Callable[[], ImageSet] | None = None
     """The training pictures of all tasks so far: the trainer's alone, for phases of an upper bound."""
 
@@ -94,6 +96,7 @@ class Stream(Sequence[Task]):
             validation=self.validation(index),
             test=self.test(index),
             tasks=len(self),
+            all_classes=sum(self.sizes),
             everything=partial(self._train_until, index),
         )
 

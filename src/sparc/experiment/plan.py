@@ -103,12 +103,9 @@ def wish(name: str, buffer: int | None = None, **settings: Any) -> Wish:
     """By the method's name as it is printed; a buffer is for those that have one.
 
     >>> wish("DER++", buffer=500), wish("SPARC", buffer=500).settings
-    (Wish(name='DER++', method='der++', settings={'buffer': 500, 'alpha': 0.2}), {})
+    (Wish(name='DER++', method='der++', settings={'buffer': 500}), {})
     """
     method = _OTHER_NAMES.get(name, name.lower().replace("²", "2"))
     if buffer is not None and method in _REHEARSAL:
         settings = {"buffer": buffer, **settings}
-        if method == "der++":
-            # Its authors' choice for each size of the buffer.
-            settings["alpha"] = 0.1 if buffer < 500 else 0.2
     return Wish(name, method, settings)

@@ -3,33 +3,35 @@
 Buzzega, Boschini, Porrello, Abati and Calderara, "Dark Experience for General Continual Learning: a Strong, Simple
 Baseline", NeurIPS 2020. The batch and the two draws from the buffer go through the net one after another: joined, they
 would share batch norm's statistics. The head grows, so logits are compared for the classes that there were when a
-picture was stored, and for no others.
+picture was stored; the mean is over all classes that will ever come, where that is known, as with the authors' head of
+constant size, or α would weigh more.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from sparc.errors import InputError
+from sparc.data.stream import Task
+from sparc.errors import check_not_negative
 from sparc.methods.method import Batch
 from sparc.methods.rehearsal import Rehearsal, RehearsalSettings
 
 
 @dataclass(frozen=True)
 class DerppSettings(RehearsalSettings):
-    alpha: float = 0.1
-    """Weight of the replayed logits' squared error; the authors take .1 with 200 pictures and .2 with 500."""
+    alpha: float | None = None
+    """Weight of the replayed logits' squared error; without it the authors' choice, .2 for a buffer of 500 pictures
+    or more, .1 for a smaller one."""
     beta: float = 0.5
     """Weight of the replayed labels' cross-entropy."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for flag, value in (("--alpha", self.alpha), ("--beta", self.beta)):
-            if not 0 <= value < math.inf:
-                raise InputError(f"{flag} {value:g} must be a number that is not negative")
+        check_not_negative("--alpha", self.alpha or 0)
+        check_not_negative("--beta", self.beta)
 
 
 class DERpp(Rehearsal):
@@ -41,21 +43,29 @@ class DERpp(Rehearsal):
 
     def __init__(self, settings: DerppSettings, *rest: Any) -> None:
         super().__init__(settings, *rest)
-        self.alpha, self.beta = settings.alpha, settings.beta
+        self.alpha = settings.alpha if settings.alpha is not None else 0.1 if settings.buffer < 500 else 0.2
+        self.beta = settings.beta
+        self.all_classes: Tensor
+        self.register_buffer("all_classes", torch.tensor(0))
+        """That will ever come, or have come so far."""
+
+    def begin_task(self, task: Task) -> None:
+        super().begin_task(task)
+        self.all_classes.fill_(task.all_classes or self.net.classes)
 
     def loss(self, batch: Batch) -> Tensor:
         logits = self.net(batch.images)
         loss = cross_entropy(logits, batch.labels)
         if len(self.buffer):
             images, _, stored = self.replay()
-            loss = loss + self.alpha * squared_error(self.net(images), stored)
+            loss = loss + self.alpha * squared_error(self.net(images), stored, self.all_classes)
             images, labels, _ = self.replay()
             loss = loss + self.beta * cross_entropy(self.net(images), labels)
         self.buffer.add(batch.originals, batch.labels, logits.detach())
         return loss
 
 
-def squared_error(logits: Tensor, stored: Tensor) -> Tensor:
-    """Mean over the classes that were known when the pictures were stored; the others are nan there."""
+def squared_error(logits: Tensor, stored: Tensor, classes: Tensor) -> Tensor:
+    """Mean over so many classes; those that were not known when a picture was stored are nan there, and count as 0."""
     known = ~stored.isnan()
-    return (logits[:, : stored.shape[1]] - stored)[known].square().mean()
+    return (logits[:, : stored.shape[1]] - stored)[known].square().sum() / (len(stored) * classes)

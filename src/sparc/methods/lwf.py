@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 
 from sparc.data.stream import Task
-from sparc.errors import InputError
+from sparc.errors import InputError, check_not_negative
 from sparc.methods.method import Batch, Costs, Phase
 from sparc.methods.recipe import Recipe
 from sparc.methods.single import SingleNet, SingleNetSettings
@@ -33,9 +33,8 @@ class LwfSettings(SingleNetSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for flag, value in (("--alpha", self.alpha), ("--warm-up", self.warm_up)):
-            if not 0 <= value < math.inf:
-                raise InputError(f"{flag} {value:g} must be a number that is not negative")
+        check_not_negative("--alpha", self.alpha)
+        check_not_negative("--warm-up", self.warm_up)
         if not 0 < self.temperature < math.inf:
             raise InputError(f"--temperature {self.temperature:g} must be a positive number")
 

@@ -110,6 +110,10 @@ class Method(Elastic, ABC):
     def logits(self, images: Tensor) -> Tensor:
         """Over all classes seen so far, in the order in which they were seen."""
 
+    def task_logits(self, images: Tensor, task: int) -> Tensor:
+        """Over one task's classes: all that a method which needs the task is asked for at test time."""
+        raise NotImplementedError
+
     @abstractmethod
     def costs(self) -> Costs: ...
 

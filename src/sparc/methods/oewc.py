@@ -2,11 +2,11 @@
 
 Kirkpatrick et al., "Overcoming Catastrophic Forgetting in Neural Networks", PNAS 2017; Schwarz et al., "Progress &
 Compress", ICML 2018, who keep one running sum for all tasks. After each task the diagonal of the Fisher information is
-the mean over its pictures of squared gradients of log p(y | x), with y drawn from the net's own answer; pictures are
-not augmented and batch norm is as in a test. The penalty is λ Σ F (θ − θ*)², the field's, without EWC's factor ½.
+taken as the field does, for which λ was found: the mean over its pictures of p(y | x) times the squared gradients of
+log p(y | x), at the true label y. Pictures are not augmented and batch norm is as in a test. The penalty is
+λ Σ F (θ − θ*)², without EWC's factor ½.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
+from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
-from sparc.errors import InputError
+from sparc.errors import InputError, check_not_negative
 from sparc.methods.quadratic import QuadraticPenalty
 from sparc.methods.single import SingleNetSettings
 from sparc.nn.functions import autograds_own
@@ -36,8 +37,7 @@ class OewcSettings(SingleNetSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.strength < math.inf:
-            raise InputError(f"--strength {self.strength:g} must be a number that is not negative")
+        check_not_negative("--strength", self.strength)
         if not 0 <= self.gamma <= 1:
             raise InputError(f"--gamma {self.gamma:g} must lie between 0 and 1")
 
@@ -54,20 +54,19 @@ class OnlineEWC(QuadraticPenalty):
 
     def end_task(self, task: Task) -> None:
         self.zero_grad()
-        self.consolidate(self.fisher(task.train.images), keep=self.gamma)
+        self.consolidate(self.fisher(task.train), keep=self.gamma)
 
     @torch.no_grad()
-    def fisher(self, pictures: Tensor) -> list[Tensor]:
+    def fisher(self, pictures: ImageSet) -> list[Tensor]:
         self.net.eval()
         device = self.net.head.weight.device
         sums = [torch.zeros_like(parameter) for parameter in self.net.parameters()]
         at_once = max(4, min(16, GRADIENTS // count_parameters(self.net)))
-        for chunk in pictures.split(at_once):
-            images = self.augment.normalize(chunk.to(device))
-            answer = self.net(images).softmax(1).cpu()
-            labels = torch.multinomial(answer, 1, generator=self.generator).flatten().to(device)
+        for chunk, right in zip(pictures.images.split(at_once), pictures.labels.split(at_once), strict=True):
+            images, labels = self.augment.normalize(chunk.to(device)), right.to(device)
+            share = self.net(images).softmax(1).gather(1, labels[:, None]).flatten()
             for total, each in zip(sums, gradients(self.net, images, labels), strict=True):
-                total += each.square().sum(0)
+                total += torch.tensordot(share, each.square(), 1)
         return [total / len(pictures) for total in sums]
 
 

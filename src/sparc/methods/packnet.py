@@ -41,7 +41,7 @@ class PackNetSettings(SingleNetSettings):
     """Share of its weights that each task gives up for later ones; without it, as much as leaves all tasks alike, or
     half where their number is not known."""
     retrain: float = 0.5
-    """Epochs of training on after pruning, as a share of those before it."""
+    """Epochs of training on after pruning, as a share of those before it; at a tenth of the learning rate."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,7 +88,7 @@ class PackNet(SingleNet):
         share = self.share_given_up(task)
         if share == 0:
             return [Phase(recipe)]
-        on = replace(recipe, epochs=max(1, round(self.retrain * recipe.epochs)))
+        on = replace(recipe, epochs=max(1, round(self.retrain * recipe.epochs)), lr=recipe.lr / 10)
         return [Phase(recipe), Phase(on, "retrain", begin=partial(self.prune, share))]
 
     def share_given_up(self, task: Task) -> float:

@@ -43,6 +43,9 @@ class PNN(Method):
         logits: Tensor = self.net(images)
         return logits
 
+    def task_logits(self, images: Tensor, task: int) -> Tensor:
+        return self.net.task_logits(images, task)
+
     def costs(self) -> Costs:
         return Costs(parameters=count_parameters(self.net))
 

@@ -41,9 +41,9 @@ class QuadraticPenalty(SingleNet):
 
     @torch.no_grad()
     def consolidate(self, importance: list[Tensor], keep: float = 1.0) -> None:
-        """Anchor the parameters where they are, and add to a share of what was important before."""
+        """Anchor the parameters where they are, and add to a share of what was important before, if it is positive."""
         grown = [extended(old, new) for old, new in zip(self.importance, importance, strict=True)]
-        self.importance.set([keep * old + new for old, new in zip(grown, importance, strict=True)])
+        self.importance.set([(keep * old + new).clamp_min(0) for old, new in zip(grown, importance, strict=True)])
         self.anchor.set([parameter.detach().clone() for parameter in self.net.parameters()])
 
     def costs(self) -> Costs:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from sparc.errors import InputError
+from sparc.errors import InputError, check_not_negative
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,7 @@ class Recipe:
             raise InputError(f"--momentum {self.momentum:g} must be at least 0 and below 1")
         if self.momentum and self.optimizer == "adam":
             raise InputError("--momentum is sgd's: leave it out or add --optimizer sgd")
-        if not 0 <= self.weight_decay < math.inf:
-            raise InputError(f"--weight-decay {self.weight_decay:g} must be a number that is not negative")
+        check_not_negative("--weight-decay", self.weight_decay)
 
     def lr_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0.

@@ -2,7 +2,8 @@
 
 Zenke, Poole and Ganguli, "Continual Learning Through Synaptic Intelligence", ICML 2017. ω sums, step by step, what a
 parameter's move has taken off the loss (the task's alone, without the penalty); at the end of a task it is divided by
-how far the parameter went, squared, plus ξ. Negative ω, a move that raised the loss, counts as none.
+how far the parameter went, squared, plus ξ, and added to the importance, which never falls below 0. The field also
+clips each gradient to ±1, which is not done here.
 """
 
 import math
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from sparc.data.stream import Task
-from sparc.errors import InputError
+from sparc.errors import InputError, check_not_negative
 from sparc.methods.quadratic import QuadraticPenalty
 from sparc.methods.single import SingleNetSettings
 from sparc.nn.elastic import TensorList
@@ -27,8 +28,7 @@ class SISettings(SingleNetSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.strength < math.inf:
-            raise InputError(f"--strength {self.strength:g} must be a number that is not negative")
+        check_not_negative("--strength", self.strength)
         if not 0 < self.xi < math.inf:
             raise InputError(f"--xi {self.xi:g} must be a positive number")
 
@@ -71,8 +71,6 @@ class SI(QuadraticPenalty):
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
         moves = zip(self.net.parameters(), self.anchor, self.path, strict=True)
-        self.consolidate(
-            [path.clamp_min(0) / ((parameter - start).square() + self.xi) for parameter, start, path in moves]
-        )
+        self.consolidate([path / ((parameter - start).square() + self.xi) for parameter, start, path in moves])
         self.path.clear()
         self.last.clear()

@@ -4,7 +4,6 @@ Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal
 No picture of an old task is kept and no copy of the model is made.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -15,7 +14,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from sparc.data.stream import Task
-from sparc.errors import InputError
+from sparc.errors import InputError, check_not_negative
 from sparc.methods.method import Batch, Costs, Method, Settings
 from sparc.methods.recipe import Recipe
 from sparc.nn.head import Head
@@ -49,8 +48,7 @@ class RenormalizationSettings(WorkingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.kappa < math.inf:
-            raise InputError(f"--kappa {self.kappa:g} must be a number that is not negative")
+        check_not_negative("--kappa", self.kappa)
 
 
 @dataclass(frozen=True)

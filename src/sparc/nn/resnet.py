@@ -3,6 +3,8 @@
 He, Zhang, Ren and Sun, "Deep Residual Learning for Image Recognition", CVPR 2016.
 """
 
+import math
+
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import relu
@@ -17,7 +19,8 @@ class Conv(nn.Conv2d):
 
     def __init__(self, channels: int, filters: int, kernel: int, stride: int, generator: Generator) -> None:
         super().__init__(channels, filters, kernel, stride, padding=kernel // 2, bias=False)
-        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu", generator=generator)
+        # torch's own, which the rivals' learning rates were found with.
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5), generator=generator)
 
     def reset_parameters(self) -> None:
         """Nothing: `nn.Conv2d` would draw from, and so move, the global generator here."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -33,13 +34,16 @@ def evaluate(
     device = next(method.parameters()).device
     owner = torch.cat([torch.full((len(places),), task) for task, places in enumerate(classes)])
     class_il, task_il, landings = [], [], []
-    for pictures, places in zip(sets, classes, strict=True):
-        logits = in_chunks(method.logits, pictures.images, normalize, device)
-        chosen = logits.argmax(1)
-        within = logits[:, places.start : places.stop].argmax(1) + places.start
-        class_il.append(percent_right(chosen, pictures.labels))
-        task_il.append(percent_right(within, pictures.labels))
-        landings.append(torch.bincount(owner[chosen], minlength=len(classes)).tolist())
+    for task, (pictures, places) in enumerate(zip(sets, classes, strict=True)):
+        if method.needs_task:
+            own = in_chunks(partial(method.task_logits, task=task), pictures.images, normalize, device)
+        else:
+            logits = in_chunks(method.logits, pictures.images, normalize, device)
+            chosen = logits.argmax(1)
+            class_il.append(percent_right(chosen, pictures.labels))
+            landings.append(torch.bincount(owner[chosen], minlength=len(classes)).tolist())
+            own = logits[:, places.start : places.stop]
+        task_il.append(percent_right(own.argmax(1) + places.start, pictures.labels))
     return Evaluation(None, task_il, None) if method.needs_task else Evaluation(class_il, task_il, landings)
 
 
