@@ -44,8 +44,13 @@ CONFIG = RunConfig(
 )
 
 
-def execute(out: Path) -> None:
-    run(CONFIG, out, splits=SPLITS, minutes=0, warn=lambda sentence: None)
+def execute(out: Path, damaged: bool = False) -> None:
+    """Give the run; unless we have damaged them ourselves, no checkpoint may be found damaged."""
+
+    def warn(sentence: str) -> None:
+        assert damaged, sentence
+
+    run(CONFIG, out, splits=SPLITS, minutes=0, warn=warn)
 
 
 def forked(work: Callable[[], None], patience: float | None = None) -> int:
@@ -87,17 +92,27 @@ def crossings(out: Path) -> list[str]:
     return passed
 
 
-def cut_at(crossing: int, lose: bool) -> None:
+def cut_at(crossing: int, out: Path, lose: bool) -> None:
     """Kill ourselves at this boundary; what was written but not synced may be lost with the power."""
     left = [crossing]
+    synced: dict[int, int] = {}
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        fsync(handle)
+        status = os.fstat(handle)
+        synced[status.st_ino] = status.st_size
 
     def hook(where: str, path: Path) -> None:
         if not left[0]:
-            if lose and where == "file written":
-                os.truncate(path, path.stat().st_size // 2)
+            for file in out.rglob("*") if lose else ():
+                status = file.stat()
+                if file.is_file() and status.st_size > synced.get(status.st_ino, 0):
+                    os.truncate(file, synced.get(status.st_ino, 0))
             os.kill(os.getpid(), signal.SIGKILL)
         left[0] -= 1
 
+    os.fsync = noted
     files.boundary = hook
 
 
@@ -131,7 +146,7 @@ def trials(kind: str, times: int, folder: Path) -> Counter[str]:
         out = folder / f"{kind}-{number}"
 
         def doomed(attempt: Path, crossing: int, lose: bool) -> None:
-            cut_at(crossing, lose)
+            cut_at(crossing, attempt, lose)
             execute(attempt)
 
         code = 0
@@ -146,7 +161,7 @@ def trials(kind: str, times: int, folder: Path) -> Counter[str]:
         counts["kills"] += 1
         if kind == "corrupt":
             counts["corrupt checkpoints fed"] += corrupt(out, chance)
-        counts["resumes"] += forked(partial(execute, out)) == 0
+        counts["resumes"] += forked(partial(execute, out, kind == "corrupt")) == 0
         counts["identical ends"] += ending(out) == expected
         shutil.rmtree(out)
     return counts

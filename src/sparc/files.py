@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -13,6 +14,10 @@ from sparc.errors import InputError
 
 UNFINISHED = ".tmp"
 """Ends the name of a folder that is being written."""
+PART = ".part"
+"""Ends the name of such a file."""
+TRIES, PAUSE = 5, 0.05
+"""How often, and seconds after which, to try for a lock that somebody may only have looked at."""
 
 
 def boundary(where: str, path: Path) -> None:
@@ -23,8 +28,8 @@ def boundary(where: str, path: Path) -> None:
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part."""
     path = path.resolve()  # a link stays a link to the file that is replaced
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    make_folder(path.parent)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -46,7 +51,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """The same for a new folder: filled under another name, it and all that is in it synced, then renamed."""
     part = path.with_name(f"{path.name}{UNFINISHED}")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    make_folder(part)
     boundary("folder made", part)
     try:
         yield part
@@ -61,6 +66,20 @@ def whole_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def make_folder(path: Path) -> None:
+    """With those above it; a folder that had to be made is on the disk afterwards."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
+def clear_parts(folder: Path) -> None:
+    """Take away files that were being written when a process died."""
+    for part in folder.glob(f".*{PART}"):
+        part.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
@@ -88,24 +107,30 @@ def _umask() -> int:
 def locked(path: Path) -> Iterator[None]:
     """Have a file or a folder to oneself: whoever comes second is refused. A process that dies loses its lock."""
     lock = _lock_of(path)
+    for attempt in range(TRIES):
+        time.sleep(PAUSE if attempt else 0)
+        try:
+            # Not through a link, which somebody else may have put there.
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise InputError(f"{path} cannot be locked ({error.strerror}): see what {lock} is") from error
+        with os.fdopen(handle, "w") as file:
+            if _is_mine(file, lock):
+                try:
+                    yield
+                finally:
+                    lock.unlink(missing_ok=True)
+                return
+    raise InputError(f"another process is at work on {path}: try again when it has ended")
+
+
+def _is_mine(file: IO[str], lock: Path) -> bool:
     try:
-        # Not through a link, which somebody else may have put there.
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise InputError(f"{path} cannot be locked ({error.strerror}): see what {lock} is") from error
-    with os.fdopen(handle, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Its last owner may have removed the file between our opening and our locking it.
-            mine = lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat())
-        except BlockingIOError:
-            mine = False
-        if not mine:
-            raise InputError(f"another process is at work on {path}: try again when it has ended")
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Its last owner may have removed the file between our opening and our locking it.
+        return os.path.samestat(os.fstat(file.fileno()), lock.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def is_locked(path: Path) -> bool:

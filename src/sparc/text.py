@@ -1,4 +1,6 @@
-"""Words that come from outside, made fit to be shown."""
+"""Words made fit to be shown."""
+
+from collections.abc import Iterable
 
 
 def one_line(text: str) -> str:
@@ -10,9 +12,18 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
-def counted(number: int, one: str) -> str:
+def counted(number: int, one: str, many: str = "") -> str:
     """
-    >>> counted(1, "epoch"), counted(1200, "epoch")
-    ('1 epoch', '1,200 epochs')
+    >>> counted(1, "task"), counted(2, "task"), counted(1200, "class", "classes")
+    ('1 task', '2 tasks', '1,200 classes')
     """
-    return f"{number:,} {one if number == 1 else one + 's'}"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def spread(numbers: Iterable[int], one: str) -> str:
+    """
+    >>> spread([3, 3], "seed"), spread([3, 1, 2], "seed")
+    ('3 seeds', '1 to 3 seeds')
+    """
+    fewest, *_, most = sorted(numbers) * 2
+    return counted(most, one) if fewest == most else f"{fewest} to {counted(most, one)}"

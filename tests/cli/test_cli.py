@@ -268,3 +268,9 @@ def test_a_loss_that_is_no_number_is_told_in_one_sentence(tmp_path: Path, capsys
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "in task 1, epoch 1, step " in sentence
     assert sentence.endswith("lower --lr (it is 1e+30)")
+
+
+def test_bfloat16_is_for_cuda_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "seq-digits", "--bf16", "--out", str(tmp_path / "runs")]) == 2
+    assert "--bf16 is for --device cuda" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()

@@ -37,7 +37,7 @@ def test_a_run_that_fails_is_told_beside_those_that_do_not(tmp_path: Path, capsy
     captured = capsys.readouterr()
     assert "SGD" in captured.out
     assert "SPARC" not in captured.out
-    assert "2 of 4 runs failed: see sparc runs" in captured.err
+    assert "2 of 4 runs failed, the first with “the loss is" in captured.err
 
 
 def test_values_go_to_the_methods_that_take_them() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparc.experiment import RunConfig, Stop, Stopped, StreamSettings, run
+from sparc.experiment import RunConfig, Stop, Stopped, StreamSettings, list_runs, run
 from sparc.experiment import processes as local
 from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watcher, find_finished, run_grid
 from sparc.experiment.on_ray import OnRay
@@ -141,7 +141,6 @@ def test_what_is_there_is_found_by_its_config(tmp_path: Path) -> None:
     folder = run(job.config, tmp_path).folder
     assert find_finished(job) == folder
     for other in (
-        replace(job, threads=2),
         replace(job, config=replace(CONFIG, seed=1)),
         replace(job, config=replace(CONFIG, settings=SparcSettings(width=1 / 8))),
         replace(job, config=replace(CONFIG, benchmark="some/folder")),
@@ -170,3 +169,18 @@ def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, e
     assert not watcher.times, "one was killed"
     assert len(watcher.lost_jobs) == 1
     assert sorted(watcher.ends) == [0, 1]
+
+
+def test_a_stop_reaches_the_workers_of_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
+    stop = Soon()
+    watcher = Killer(lambda: setattr(stop, "now", True))
+    long = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=2000))
+    with pytest.raises(Stopped, match="0 of 2 runs done"):
+        run_grid(
+            [Job(replace(long, seed=seed), tmp_path, minutes=99) for seed in (0, 1)], OnRay(workers=1), watcher, stop
+        )
+    (only,) = list_runs(tmp_path)
+    assert only.state == "part-way"
+    (newest,) = (int(path.name.removeprefix("step-")) for path in list(tmp_path.rglob("step-*"))[-1:])
+    assert newest > 0

@@ -15,13 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from sparc import files
 from sparc.cli.main import main
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.experiment import Finished, RunConfig, Stop, Stopped, StreamSettings, list_runs, run
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc import SPARC, SparcSettings
 from sparc.train import Observer, TrainingReport
 
 CONFIG = RunConfig.default("seq-digits", "sparc")
@@ -140,13 +141,58 @@ def test_another_version_warns(quick: Callable[..., Finished], tmp_path: Path, m
     assert "going on with python 3.99.0 instead of" in sentence
 
 
+def test_another_number_of_threads_goes_on_and_warns(
+    quick: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut(quick, tmp_path)
+    said: list[str] = []
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    quick(tmp_path, warn=said.append)
+    assert said == ["going on with threads 2 instead of 1: the last bits may come out otherwise"]
+
+
+def test_a_checkpoint_that_does_not_fit_the_code_is_told(
+    quick: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut(quick, tmp_path)
+    monkeypatch.setattr(SPARC, "__init__", with_something_new(SPARC.__init__))
+    with pytest.raises(
+        InputError, match=r"does not fit this version of sparc \(RuntimeError\): start over with --fresh"
+    ):
+        quick(tmp_path)
+
+
+def with_something_new(make: Callable[..., None]) -> Callable[..., None]:
+    def made(method: SPARC, *rest: object) -> None:
+        make(method, *rest)
+        method.register_buffer("something new", torch.zeros(1))
+
+    return made
+
+
+def test_what_is_nobodys_fault_leaves_a_run_part_way(quick: Callable[..., Finished], tmp_path: Path) -> None:
+    """Whoever watched has gone: the run can go on, and its folder has nothing to do with it."""
+
+    class Gone(Observer):
+        def training(self, report: TrainingReport) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    with pytest.raises(BrokenPipeError):
+        quick(tmp_path, observe=lambda tasks, folder: Gone())
+    (listed,) = list_runs(tmp_path)
+    assert listed.state == "part-way"
+    assert not quick(tmp_path).was_there
+
+
 def test_what_a_dead_writer_left_is_cleared_away(quick: Callable[..., Finished], tmp_path: Path) -> None:
     checkpoints = cut(quick, tmp_path)
+    (checkpoints.parent / ".result.json.abc.part").write_text("{")
     (checkpoints / "step-777.tmp").mkdir()
     (checkpoints / "step-777.tmp" / "state.json").write_text("{")
     with pytest.raises(Stopped):
         quick(tmp_path, stop=StopAt(3))
     assert not list(checkpoints.glob("*.tmp"))
+    assert not list(checkpoints.parent.glob(".*.part"))
 
 
 def test_a_run_folder_belongs_to_one_process_at_a_time(quick: Callable[..., Finished], tmp_path: Path) -> None:
@@ -288,10 +334,10 @@ def test_minutes_below_nothing_are_refused(tmp_path: Path, capsys: pytest.Captur
 COMMAND = ["run", "seq-digits", "--width", "0.125", "--tasks", "2", "--epochs", "10", "--json", "--seed", "3"]
 
 
-def started(out: Path) -> subprocess.Popen[str]:
+def started(out: Path, *program: str) -> subprocess.Popen[str]:
     """`sparc run`, once it trains."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "sparc", *COMMAND, "--fresh", "--out", str(out)],
+        [sys.executable, *(program or ("-m", "sparc")), *COMMAND, "--fresh", "--out", str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -324,16 +370,25 @@ def test_a_signal_keeps_a_checkpoint_and_tells_how_to_go_on(
     assert json.loads(capsys.readouterr().out)["runs"][0]["state_sha256"] == resumed["state_sha256"]
 
 
+SLOW = """
+import sys, time
+from sparc import files
+from sparc.cli.main import main
+files.boundary = lambda where, path: time.sleep(0.5)
+sys.exit(main())
+"""
+
+
 def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
-    process = started(tmp_path)
-    # Stopped, it takes both signals before it makes another step.
-    process.send_signal(signal.SIGSTOP)
+    process = started(tmp_path, "-c", SLOW)  # whose checkpoints take seconds
     process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGCONT)
-    time.sleep(0.002)
+    assert process.stderr is not None
+    while "keeping a checkpoint" not in (line := process.stderr.readline()):
+        assert line, "the notice comes"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert "stopped at" not in said
 
 
 MEMORY = """
@@ -343,6 +398,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import kills
 from sparc.experiment import run
+from sparc.methods.sparc import SparcSettings
 from sparc.train import Observer
 
 class Watching(Observer):
@@ -353,7 +409,8 @@ class Watching(Observer):
             self.megabytes.append(pages * 4096 / 2**20)
 
 torch.set_num_threads(1)
-config = replace(kills.CONFIG, recipe=replace(kills.CONFIG.recipe, epochs=100))
+# So wide that a snapshot an epoch would be seen.
+config = replace(kills.CONFIG, settings=SparcSettings(width=1 / 4), recipe=replace(kills.CONFIG.recipe, epochs=100))
 run(config, Path(sys.argv[2]), splits=kills.SPLITS, observe=lambda tasks, folder: Watching())
 print(json.dumps(Watching.megabytes))
 """

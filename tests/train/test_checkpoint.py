@@ -1,3 +1,5 @@
+import hashlib
+import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -97,7 +99,8 @@ def test_what_is_written_can_be_read(snapshot: Snapshot, tmp_path: Path) -> None
     assert again.about == snapshot.about
     assert again.tensors.keys() == snapshot.tensors.keys()
     assert all(torch.equal(value, snapshot.tensors[name]) for name, value in again.tensors.items())
-    assert not list(tmp_path.rglob("*.pt")), "no pickle"
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {"state.json", "state.safetensors"}, "no pickle"
 
 
 def test_the_last_two_are_kept(snapshot: Snapshot, tmp_path: Path) -> None:
@@ -133,6 +136,37 @@ def test_a_damaged_one_gives_way_to_the_one_before(snapshot: Snapshot, tmp_path:
     assert len(said) == 1
     assert "step-2 is damaged" in said[0]
     assert not (tmp_path / "step-2").exists()
+
+
+def test_one_that_the_disk_does_not_give_is_passed_by_and_left_alone(snapshot: Snapshot, tmp_path: Path) -> None:
+    said: list[str] = []
+    checkpoints = Checkpoints(tmp_path, "run", {}, said.append)
+    for step in (1, 2):
+        checkpoints.write(replace(snapshot, step=step))
+    file = tmp_path / "step-2" / "state.safetensors"
+    file.unlink()
+    file.mkdir()  # reading it is an error of the system's
+    before = checkpoints.newest()
+    assert before is not None
+    assert before.step == 1
+    assert said == [f"checkpoint {file.parent} cannot be read (Is a directory): the one before it is looked at"]
+    assert file.exists()
+    checkpoints.write(replace(snapshot, step=2))
+    newest = checkpoints.newest()
+    assert newest is not None
+    assert newest.step == 2
+
+
+def test_one_that_lacks_something_is_damaged(snapshot: Snapshot, tmp_path: Path) -> None:
+    said: list[str] = []
+    checkpoints = Checkpoints(tmp_path, "run", {}, said.append)
+    checkpoints.write(replace(snapshot, step=1))
+    content = {"format": 1, "run": "run"}
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    (tmp_path / "step-1" / "state.json").write_text(json.dumps({"sha256": digest, "content": content}))
+    assert checkpoints.newest() is None
+    assert "state.json lacks about, environment, state.safetensors, step" in said[0]
+    assert said[0].endswith("the run starts over")
 
 
 def test_where_all_are_damaged_there_is_none(snapshot: Snapshot, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 
 from sparc.cli.parse import parse
-from sparc.cli.workers import Workers, do_all
+from sparc.cli.workers import Workers, do_all, failures
 from sparc.errors import InputError
 from sparc.experiment import RunConfig
 from sparc.report.comparison import compare, ranked
@@ -58,16 +58,18 @@ def main(arguments: list[str]) -> int:
         console = Console()
         for table in comparison_tables(rows):
             console.print(table)
-    if len(results) < len(outcomes):
-        raise InputError(f"{len(outcomes) - len(results)} of {len(outcomes)} runs failed: see sparc runs {given.out}")
+    if error := failures(outcomes):
+        raise error
     return 0
 
 
 def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunConfig]:
-    """A config a method, with the values that were set.
+    """A config a method, with the values that were set; what comes to the same is there once.
 
     >>> [config.recipe.epochs for config in chosen("seq-digits", "sparc:epochs=5,sgd", ["epochs=2"])]
     [5, 2]
+    >>> len(chosen("seq-digits", "sparc,sparc:width=0.5", []))
+    1
     """
     configs = []
     used: set[str] = set()
@@ -84,7 +86,7 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
     for name, _ in map(_pair, everywhere):
         if name not in used:
             raise InputError(f"--set {name} is a setting of none of {methods}: see sparc run --method NAME --help")
-    return configs
+    return list(dict.fromkeys(configs))
 
 
 def _pair(text: str) -> tuple[str, str]:

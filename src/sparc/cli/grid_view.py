@@ -10,8 +10,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 
-from sparc.cli.progress import LINE_SECONDS, duration
-from sparc.experiment.grid import Job, Outcome, Report, Watcher
+from sparc.cli.progress import LINE_SECONDS, duration, time_left
+from sparc.experiment.grid import Job, Outcome, Report, Warned, Watcher
 from sparc.report.tables import plain_table
 from sparc.train import StageReport, TrainingReport
 
@@ -49,14 +49,17 @@ class GridView(Watcher):
 
     def told(self, job: int, report: Report) -> None:
         row = self.rows[job]
-        if isinstance(report, TrainingReport):
+        if isinstance(report, Warned):
+            self.line(f"{row.job.title}: {report.sentence}")
+        elif isinstance(report, TrainingReport):
             if row.begun is None:
                 row.begun, row.done_before = time.monotonic(), report.done
             row.done = report.done
+            left = time_left(time.monotonic() - row.begun, row.done, row.done_before)
             row.at = (
                 f"task {report.task}, epoch {report.epoch}/{report.epochs}"
                 + (f" ({report.phase})" if report.phase != "train" else "")
-                + f", loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{self._left(row)}"
+                + f", loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{left}"
             )
         elif isinstance(report, StageReport):
             seen = len(report.test.task_il)
@@ -86,11 +89,6 @@ class GridView(Watcher):
     def line(self, text: str) -> None:
         self.said = time.monotonic()
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
-
-    def _left(self, row: _Row) -> str:
-        assert row.begun is not None
-        spent, share = time.monotonic() - row.begun, row.done - row.done_before
-        return f", {duration(spent * (1 - row.done) / share)} left" if spent > 3 and share > 0 else ""
 
     def _table(self) -> RenderableType:
         over = sum(row.over for row in self.rows)

@@ -74,22 +74,19 @@ class TrainingDisplay(Observer):
         self.done_before: float | None = None
         """By a run that was cut off, as far as the first report tells."""
 
-    def resumed(self, where: str) -> None:
+    def resumed(self, where: str, steps: int) -> None:
         self.display.line(f"going on from {where}")
 
     def training(self, report: TrainingReport) -> None:
         spent = time.monotonic() - self.start
         if self.done_before is None:
             self.done_before, self.start, spent = report.done, time.monotonic(), 0.0
-        # The first steps are slower than the rest, so no guess is made from them.
-        left = ""
-        if spent > 3:
-            left = f", {duration(spent * (1 - report.done) / (report.done - self.done_before))} left"
         what = f"epoch {report.epoch}/{report.epochs}"
         if self.tasks > 1:
             what = f"task {report.task}/{self.tasks}, {what}"
         if report.phase != "train":
             what += f" ({report.phase})"
+        left = time_left(spent, report.done, self.done_before)
         note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{left}"
         self.display.show(what, report.done, note)
 
@@ -102,6 +99,15 @@ class TrainingDisplay(Observer):
             f"task {report.task}/{self.tasks} learned in {duration(report.train_seconds)}, "
             f"Class-IL {class_il}, Task-IL {task_il}"
         )
+
+
+def time_left(spent: float, done: float, before: float) -> str:
+    """Guessed from what share was done when it began and is now; the first steps, slower than the rest, tell nothing.
+
+    >>> time_left(10, done=0.5, before=0.25), time_left(1, done=0.5, before=0.25)
+    (', 20 s left', '')
+    """
+    return f", {duration(spent * (1 - done) / (done - before))} left" if spent > 3 and done > before else ""
 
 
 def duration(seconds: float) -> str:

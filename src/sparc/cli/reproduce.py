@@ -5,7 +5,7 @@ Without a name, list them all: what each needs, and what is done.
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.threads import use_threads
-from sparc.cli.workers import Workers, do_all
+from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
 from sparc.experiment import Result, RunConfig, list_runs, usual_recipe
@@ -23,6 +23,7 @@ from sparc.experiment.estimate import data_fetchable, data_present, estimate, im
 from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
 from sparc.experiment.exhibits import EXHIBITS, find_exhibit
 from sparc.experiment.fill import Filled, fill, result_of
+from sparc.experiment.folder import RunFolder
 from sparc.experiment.grid import Outcome
 from sparc.experiment.plan import SCALES, Scale
 from sparc.files import check_output
@@ -30,9 +31,6 @@ from sparc.methods import METHODS
 from sparc.report.exhibit import draw_exhibit, exhibit_tables, has_points, heading
 from sparc.report.tables import plain_table
 from sparc.text import counted
-
-Execute = Callable[[list[RunConfig], Path, Path | None], int]
-"""Runs configs into a folder, with the data sets' folder; anything but 0 is the code to stop with."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +52,8 @@ class Reproduce:
     workers: Annotated[Workers, tyro.conf.OmitArgPrefixes] = field(default_factory=Workers)
 
 
-def main(arguments: list[str], execute: Execute | None = None) -> int:
+def main(arguments: list[str]) -> int:
     given: Reproduce = parse(Reproduce, "reproduce", __doc__, arguments)
-    failed: list[Outcome] = []
-
-    def on_workers(configs: list[RunConfig], out: Path, data: Path | None) -> int:
-        ended = do_all(configs, out, data, given.workers, ["reproduce", *arguments])
-        if isinstance(ended, int):
-            return ended
-        failed.extend(outcome for outcome in ended if outcome.error)
-        return 0
-
     use_threads(1)
     scale = SCALES[given.scale]
     if given.exhibit is None:
@@ -79,11 +68,13 @@ def main(arguments: list[str], execute: Execute | None = None) -> int:
     results = results_in(given.out)
     missing = [config for config in needed(exhibit, scale) if result_of(config, results) is None]
     runnable = _runnable(missing, given.data)
+    outcomes: list[Outcome] = []
     if runnable and not given.dry_run:
         _announce(runnable, given.workers.at_a_time)
-        code = (execute or on_workers)(runnable, given.out, given.data)
-        if code:
-            return code
+        ended = do_all(runnable, given.out, given.data, given.workers, ["reproduce", *arguments])
+        if isinstance(ended, int):
+            return ended
+        outcomes = ended
         results = results_in(given.out)
         missing = [config for config in missing if result_of(config, results) is None]
     filled = fill(exhibit, results, scale)
@@ -94,17 +85,17 @@ def main(arguments: list[str], execute: Execute | None = None) -> int:
         print(json.dumps({**filled.as_json(), **rest}, allow_nan=False))
     else:
         _print(filled, missing, given, picture)
-    if failed:
-        raise InputError(f"{counted(len(failed), 'run')} failed: see sparc runs {given.out}")
+    if error := failures(outcomes):
+        raise error
     return 0
 
 
 def results_in(out: Path) -> list[Result]:
-    """All that are done; none where the folder is not there yet."""
+    """All that are done; none where the folder is not there yet. One that cannot be read is told, and left out."""
     runs = list_runs(out) if out.exists() else []
     for each in runs:
-        if each.result is None and (each.folder / "result.json").exists():
-            raise InputError(each.where)
+        if each.result is None and RunFolder(each.folder).result.exists():
+            _say(Console(stderr=True), f"sparc: {each.where}")
     return [each.result for each in runs if each.result is not None]
 
 

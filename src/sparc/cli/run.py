@@ -17,12 +17,13 @@ from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
 from sparc.experiment import Finished, RunConfig, StopOnSignal, Stopped, StreamSettings, run, usual_recipe
+from sparc.experiment.folder import RunFolder
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
 from sparc.train import Observer
 
 DEFAULT_METHOD = "sparc"
-SWITCHES = ("--fresh", "--tensorboard", "--json")
+SWITCHES = ("--bf16", "--fresh", "--tensorboard", "--json")
 """Flags that take no value."""
 
 
@@ -50,6 +51,8 @@ class Machine:
     """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
     device: str = "cpu"
     """Where to compute: cpu, cuda, mps."""
+    bf16: bool = False
+    """Train in bfloat16 where it is safe; on cuda alone, and with other results beyond rounding."""
     threads: int = 1
     """Processor threads; nets as small as these gain little from a second one."""
     checkpoint_minutes: float = 5.0
@@ -79,15 +82,16 @@ def main(arguments: list[str]) -> int:
                     run(
                         replace(config, seed=seed),
                         machine.out,
-                        machine.data,
-                        machine.device,
-                        machine.fresh,
-                        display.loading,
-                        _with_tensorboard(display) if machine.tensorboard else display.observe,
-                        finished[-1].splits if finished else None,
-                        machine.checkpoint_minutes,
-                        stop,
-                        display.warn,
+                        data=machine.data,
+                        device=machine.device,
+                        bf16=machine.bf16,
+                        fresh=machine.fresh,
+                        progress=display.loading,
+                        observe=_with_tensorboard(display) if machine.tensorboard else display.observe,
+                        splits=finished[-1].splits if finished else None,
+                        minutes=machine.checkpoint_minutes,
+                        stop=stop,
+                        warn=display.warn,
                     )
                 )
             except Stopped as where:
@@ -109,7 +113,7 @@ def main(arguments: list[str]) -> int:
 def _with_tensorboard(display: Display) -> Callable[[int, Path], Observer]:
     from sparc.report.tensorboard import TensorBoard
 
-    return lambda tasks, folder: TensorBoard(folder / "tensorboard", display.observe(tasks, folder))
+    return lambda tasks, folder: TensorBoard(RunFolder(folder).curves, display.observe(tasks, folder))
 
 
 def _print(finished: list[Finished]) -> None:

@@ -11,6 +11,7 @@ from sparc.cli.grid_view import GridView
 from sparc.errors import InputError
 from sparc.experiment import RunConfig, StopOnSignal, Stopped
 from sparc.experiment.grid import Executor, Job, Outcome, run_grid
+from sparc.text import counted
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,27 @@ class Workers:
 
     @property
     def at_a_time(self) -> int:
-        return self.workers or os.cpu_count() or 1
+        if self.workers is not None:
+            return self.workers
+        # Not all cores need be ours: a container may have some of them.
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def new_executor(self) -> Executor:
         if self.executor == "ray":
             from sparc.experiment.on_ray import OnRay
 
-            return OnRay(self.address, self.workers)
+            return OnRay(self.address, self.at_a_time)
         from sparc.experiment.processes import Processes
 
         return Processes(self.at_a_time)
+
+
+def failures(outcomes: Sequence[Outcome]) -> InputError | None:
+    """What to say when runs have failed."""
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    if not errors:
+        return None
+    return InputError(f"{len(errors)} of {counted(len(outcomes), 'run')} failed, the first with “{errors[0]}”")
 
 
 def do_all(

@@ -100,8 +100,7 @@ class RunConfig:
         except ValueError:
             value = text
         try:
-            # By way of JSON, as a tuple is a list there.
-            values = {**json.loads(json.dumps(asdict(parts[key]))), name: value}
+            values = {**self.as_json()[key], name: value}
             changed: Any = {key: build(type(parts[key]), values)}
         except InputError:
             raise
@@ -113,4 +112,6 @@ class RunConfig:
         return {"settings": self.settings, "recipe": self.recipe, "stream": self.stream}
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """As it comes back out of a file, so that the two can be compared."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content

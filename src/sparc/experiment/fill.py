@@ -1,6 +1,5 @@
 """The paper's tables and figures, filled in with what was measured here. All functions are pure."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -164,9 +163,10 @@ def fill(exhibit: Exhibit, results: Sequence[Result], scale: Scale) -> Filled:
 
 
 def result_of(config: RunConfig, results: Sequence[Result]) -> Result | None:
-    """The run of exactly this config, if it is there."""
-    wanted = json.loads(json.dumps(config.as_json()))
-    return next((result for result in results if result.config == wanted), None)
+    """The run of exactly this config, if it is there; of several, the one with the most pictures."""
+    wanted = config.as_json()
+    found = [result for result in results if result.config == wanted]
+    return max(found, key=lambda result: result.data.get("train") or 0, default=None)
 
 
 def _done(wish: Wish, benchmark: str, results: Sequence[Result], scale: Scale) -> list[Result]:
@@ -315,7 +315,7 @@ def _curve(curve: Curve, results: Sequence[Result], scale: Scale) -> FilledCurve
         return FilledCurve(curve.name, (), curve.wish.missing or NOT_RUN)
     runs = [points for result in done if (points := curve.points(result))]
     if not runs:
-        return FilledCurve(curve.name, (), "not recorded: --fresh runs it again")
+        return FilledCurve(curve.name, (), "not recorded: remove its runs, and they are run again")
     return FilledCurve(curve.name, tuple(Ours(values) for values in zip(*runs, strict=False)))
 
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from sparc import files
 from sparc.errors import InputError
 from sparc.experiment.result import Result, read_result
-from sparc.files import is_locked, write_atomic
+from sparc.files import is_locked, sync, write_atomic
 from sparc.plain import build
 from sparc.train import Observer, Position, StageReport, TrainingReport, newest_content
 
@@ -38,6 +38,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def curves(self) -> Path:
+        """For TensorBoard."""
+        return self.path / "tensorboard"
+
+    @property
     def about(self) -> Path:
         """What is run, written when it starts, and why it failed, if it did."""
         return self.path / "run.json"
@@ -51,13 +56,25 @@ class RunFolder:
             self._describe({**json.loads(self.about.read_bytes()), "failed": why})
 
     def clear(self) -> None:
-        """Take away all that an earlier run left."""
+        """Take away what an earlier run left, but for its checkpoints."""
         for file in (self.result, self.log):
             file.unlink(missing_ok=True)
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        shutil.rmtree(self.curves, ignore_errors=True)
 
     def _describe(self, content: dict[str, Any]) -> None:
         write_atomic(self.about, (json.dumps(content, indent=1) + "\n").encode())
+
+
+@contextlib.contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """What goes wrong now is the disk's doing, and costs what was done since the last checkpoint."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written ({error.strerror or error}): mend that and give the same command again, "
+            "which goes on from the last checkpoint"
+        ) from error
 
 
 class Log(Observer):
@@ -66,15 +83,18 @@ class Log(Observer):
     def __init__(self, path: Path, inner: Observer, length: int, warn: Callable[[str], None]) -> None:
         """What stands in the file after `length` bytes was written by a run that was cut off, and goes."""
         self.inner = inner
-        self.file = path.open("ab")
-        there = self.file.seek(0, os.SEEK_END)
-        if there < length:
-            warn(f"{path} has lost its last {length - there} bytes: the lines of those epochs will be missing")
-        self.file.truncate(min(length, there))
-        self.file.seek(0, os.SEEK_END)
+        self.folder = path.parent
+        with writing_in(self.folder):
+            self.file = path.open("ab")
+            there = self.file.seek(0, os.SEEK_END)
+            if there < length:
+                warn(f"{path} has lost its last {length - there} bytes: the lines of those epochs will be missing")
+            self.file.truncate(min(length, there))
+            self.file.seek(0, os.SEEK_END)
+            sync(self.folder)
 
-    def resumed(self, where: str) -> None:
-        self.inner.resumed(where)
+    def resumed(self, where: str, steps: int) -> None:
+        self.inner.resumed(where, steps)
 
     def training(self, report: TrainingReport) -> None:
         if report.epoch_over:
@@ -99,7 +119,8 @@ class Log(Observer):
         self.file.close()
 
     def _line(self, content: dict[str, Any]) -> None:
-        self.file.write(json.dumps(content).encode() + b"\n")
+        with writing_in(self.folder):
+            self.file.write(json.dumps(content).encode() + b"\n")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A grid: many runs, of which those that are missing are done by an executor; nothing else knows of distribution."""
 
-import json
+import contextlib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,14 @@ class Outcome:
         return read_result(self.folder / "result.json") if self.folder else None
 
 
-Report = TrainingReport | StageReport | str
+@dataclass(frozen=True)
+class Warned:
+    """Something that whoever started a job should know."""
+
+    sentence: str
+
+
+Report = TrainingReport | StageReport | Warned | str
 """What is told of a job while it runs; a str says what it is at before training begins."""
 
 
@@ -72,6 +79,8 @@ class Executor(Protocol):
 
 ATTEMPTS = 4
 """How often a job whose workers die is begun, before it is given up."""
+GLANCE = 0.2
+"""Seconds after which an executor looks for news, and whether a stop was asked for."""
 
 
 def run_grid(
@@ -96,18 +105,16 @@ def run_grid(
 def find_finished(job: Job) -> Path | None:
     """The folder of a run with this very config that has been done, found without reading any pictures.
 
-    Only of a named benchmark, which stands for the same pictures everywhere; a folder's may have changed.
+    Only of a named benchmark, whose pictures are the same as a rule; a folder's may have changed. What cannot be read
+    is left to whoever runs the job, who will say so.
     """
     if job.config.benchmark not in BENCHMARKS or not job.out.is_dir():
         return None
-    wanted = json.loads(json.dumps(job.config.as_json()))  # as it comes back out of a file
+    wanted = job.config.as_json()
     for path in sorted(job.out.glob(f"{job.config.benchmark}-{job.config.method}-seed{job.config.seed}-*/result.json")):
-        result = read_result(path)
-        if result.config == wanted and (result.environment["device"], result.environment["threads"]) == (
-            job.device,
-            job.threads,
-        ):
-            return path.parent
+        with contextlib.suppress(InputError):
+            if read_result(path).config == wanted:
+                return path.parent
     return None
 
 
@@ -133,7 +140,7 @@ class Worker:
                 splits=self.splits if key == self.key else None,
                 minutes=job.minutes,
                 stop=stop,
-                warn=tell,
+                warn=lambda sentence: tell(Warned(sentence)),
             )
         except Stopped:
             raise
@@ -149,7 +156,7 @@ class _Telling(Observer):
     def __init__(self, tell: Callable[[Report], None]) -> None:
         self.tell = tell
 
-    def resumed(self, where: str) -> None:
+    def resumed(self, where: str, steps: int) -> None:
         self.tell(f"going on from {where}")
 
     def training(self, report: TrainingReport) -> None:

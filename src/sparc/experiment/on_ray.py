@@ -4,15 +4,18 @@ A run whose worker is lost is begun again by Ray, and goes on from its last chec
 """
 
 import contextlib
+import signal
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparc.errors import InputError
-from sparc.experiment.grid import ATTEMPTS, Job, Outcome, Report, Watcher, Worker
-from sparc.experiment.run import Stop
+from sparc.experiment.grid import ATTEMPTS, GLANCE, Job, Outcome, Report, Warned, Watcher, Worker
+from sparc.experiment.run import Stop, Stopped
 
-GLANCE = 0.2
-"""Seconds after which to look what is new."""
+PATIENCE = 5
+"""Seconds that a worker waits for the board to say whether to stop."""
 
 
 class OnRay:
@@ -26,60 +29,111 @@ class OnRay:
     def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
         ray = _ray()
         with _connected(ray, self.address, self.workers):
-            board = ray.remote(num_cpus=0)(_Board).remote()
-            task = ray.remote(max_retries=ATTEMPTS - 1, retry_exceptions=False)(_do)
-            numbers = {
-                task.options(num_cpus=job.threads).remote(number, job, board): number for number, job in jobs.items()
-            }
-            outcomes: dict[int, Outcome] = {}
-            while len(outcomes) < len(jobs) and not stop.asked():
-                running = [reference for reference, number in numbers.items() if number not in outcomes]
-                done, _ = ray.wait(running, timeout=GLANCE)
-                for number, news in ray.get(board.take.remote()):
-                    if isinstance(news, int):
-                        watcher.lost(number, news)
-                    else:
-                        watcher.told(number, news)
-                for reference in done:
-                    number = numbers[reference]
-                    outcomes[number] = _outcome(ray, reference, jobs[number])
-                    watcher.ended(number, outcomes[number])
-        return outcomes
+            try:
+                return _work(ray, jobs, watcher, stop)
+            except ray.exceptions.RayError as error:
+                raise InputError(
+                    f"the Ray cluster was lost ({_first_line(error)}): give the same command again, which goes on"
+                ) from error
+
+
+def _work(ray: Any, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
+    board = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Board).remote()
+    task = ray.remote(max_retries=ATTEMPTS - 1, retry_exceptions=False)(_do)
+    running = {task.options(num_cpus=job.threads).remote(number, job, board): number for number, job in jobs.items()}
+    outcomes: dict[int, Outcome] = {}
+    stopping = False
+    while running:
+        if stop.asked() and not stopping:
+            stopping = True
+            ray.get(board.stop.remote())
+        done, _ = ray.wait(list(running), timeout=GLANCE)
+        for number, news in ray.get(board.take.remote()):
+            if isinstance(news, int):
+                watcher.lost(number, news)
+            else:
+                watcher.told(number, news)
+        for reference in done:
+            number = running.pop(reference)
+            if (outcome := _outcome(ray, reference, jobs[number])) is not None:
+                outcomes[number] = outcome
+                watcher.ended(number, outcome)
+    return outcomes
 
 
 class _Board:
-    """Where the workers of a cluster put what their master is to be told: of each job only the latest."""
+    """Where the workers of a cluster put what their master is to be told, and see whether they are to stop."""
 
     def __init__(self) -> None:
-        self.news: dict[int, Report | int] = {}
+        self.events: list[tuple[int, Report | int]] = []
+        """Warnings, and as a number how often a job that has lost its worker had been begun: each is told."""
+        self.latest: dict[int, Report] = {}
+        """How each job stands: only the latest is told."""
         self.begun: dict[int, int] = {}
+        self.stopping = False
 
     def begin(self, number: int) -> None:
-        """A job that is begun again has lost its worker."""
         if attempt := self.begun.get(number, 0):
-            self.news[number] = attempt
+            self.events.append((number, attempt))
         self.begun[number] = attempt + 1
 
     def put(self, number: int, report: Report) -> None:
-        self.news[number] = report
+        if isinstance(report, Warned):
+            self.events.append((number, report))
+        else:
+            self.latest[number] = report
 
     def take(self) -> list[tuple[int, Report | int]]:
-        taken, self.news = list(self.news.items()), {}
+        taken = [*self.events, *self.latest.items()]
+        self.events, self.latest = [], {}
         return taken
 
+    def stop(self) -> None:
+        self.stopping = True
 
-def _do(number: int, job: Job, board: Any) -> Outcome:
+    def is_stopping(self) -> bool:
+        return self.stopping
+
+
+class _StopByBoard(Stop):
+    """Looks at the board now and then."""
+
+    def __init__(self, board: Any) -> None:
+        self.board = board
+        self.looked = 0.0
+        self.now = False
+
+    def asked(self) -> bool:
+        if not self.now and time.monotonic() - self.looked > 1:
+            ray = _ray()
+            with contextlib.suppress(ray.exceptions.RayError):
+                self.now = ray.get(self.board.is_stopping.remote(), timeout=PATIENCE)
+            self.looked = time.monotonic()
+        return self.now
+
+
+def _do(number: int, job: Job, board: Any) -> Outcome | None:
+    """How it ended; None if it was stopped, or not even begun."""
+    stop = _StopByBoard(board)
+    if stop.asked():
+        return None
     board.begin.remote(number)
-    return Worker().do(job, lambda report: board.put.remote(number, report), Stop())
-
-
-def _outcome(ray: Any, reference: Any, job: Job) -> Outcome:
     try:
-        outcome: Outcome = ray.get(reference)
+        return Worker().do(job, lambda report: board.put.remote(number, report), stop)
+    except Stopped:
+        return None
+
+
+def _outcome(ray: Any, reference: Any, job: Job) -> Outcome | None:
+    try:
+        outcome: Outcome | None = ray.get(reference)
     except ray.exceptions.RayError as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return Outcome(job, error=f"Ray gave it up ({first}): see the cluster's own logs")
+        return Outcome(job, error=f"Ray gave it up ({_first_line(error)}): see the cluster's own logs")
     return outcome
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _ray() -> Any:
@@ -95,10 +149,16 @@ def _ray() -> Any:
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     # “local” is said, or a cluster that happens to run here would be joined.
     where = {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    in_charge = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(**where, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise InputError(f"there is no Ray cluster at --address {address}: {str(error).splitlines()[0]}") from error
+        what = f"there is no Ray cluster at --address {address}" if address else "Ray cannot be started here"
+        raise InputError(f"{what} ({_first_line(error)}): try --executor processes") from error
+    finally:
+        if in_charge:
+            signal.signal(signal.SIGTERM, before)  # Ray has put a handler of its own there
     try:
         yield
     finally:

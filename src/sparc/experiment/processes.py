@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from sparc.experiment.grid import ATTEMPTS, Job, Outcome, Watcher, Worker
+from sparc.experiment.grid import ATTEMPTS, GLANCE, Job, Outcome, Report, Watcher, Worker
 from sparc.experiment.run import Stop, Stopped
 from sparc.experiment.stop import StopOnSignal
 
 CONTEXT = multiprocessing.get_context("forkserver")
-GLANCE = 0.2
-"""Seconds after which to look whether a stop was asked for."""
 
 
 class Processes:
     """An executor with so many workers at a time."""
 
-    def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or os.cpu_count() or 1
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
 
     def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
         CONTEXT.set_forkserver_preload(["sparc.experiment.grid"])  # so that torch is loaded once for all workers
@@ -126,6 +124,13 @@ def _serve(line: Connection) -> None:
     """What a worker process does until there is nobody left to do it for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us too, but it is our master who says when to stop
     worker = Worker()
+
+    def tell(report: Report) -> None:
+        try:
+            line.send(report)
+        except OSError:  # our master has died: stop as if we had been told to
+            os.kill(os.getpid(), signal.SIGTERM)
+
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError, Stopped):
         while True:
-            line.send(worker.do(line.recv(), line.send, StopOnSignal([signal.SIGTERM])))
+            line.send(worker.do(line.recv(), tell, StopOnSignal([signal.SIGTERM])))

@@ -74,7 +74,7 @@ def read_result(path: Path) -> Result:
     try:
         content = json.loads(path.read_bytes())
         if content["format"] != FORMAT:
-            raise InputError(f"{path} is of format {content['format']}, not {FORMAT}: run it again with --fresh")
+            raise InputError(f"{path} is of format {content['format']}, not {FORMAT}: remove it, and run it again")
         needed = [each for each in fields(Result) if each.name in content or each.default_factory is MISSING]
         result = build(Result, {each.name: content[each.name] for each in needed})
         _check(result)
@@ -82,7 +82,7 @@ def read_result(path: Path) -> Result:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is not a result ({error}): run it again with --fresh") from error
+        raise InputError(f"{path} is not a result ({error}): remove it, and run it again") from error
 
 
 def triangle(rows: list[list[float]]) -> Matrix:

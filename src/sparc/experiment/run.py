@@ -22,9 +22,9 @@ from sparc.data.progress import Progress, no_progress
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
-from sparc.experiment.folder import Log, RunFolder
+from sparc.experiment.folder import Log, RunFolder, writing_in
 from sparc.experiment.result import Matrix, Result, read_result, triangle
-from sparc.files import check_writable, locked
+from sparc.files import check_writable, clear_parts, locked
 from sparc.methods import METHODS, Method
 from sparc.train import Checkpoints, Evaluation, Keeper, Observer, Snapshot, StageReport, Trainer, seeded
 
@@ -64,6 +64,7 @@ def run(
     out: Path,
     data: Path | None = None,
     device: str = "cpu",
+    bf16: bool = False,
     fresh: bool = False,
     progress: Progress = no_progress,
     observe: Callable[[int, Path], Observer] = lambda tasks, folder: Observer(),
@@ -83,12 +84,14 @@ def run(
     benchmark = benchmarks.find(config.benchmark)
     check_writable(out, "--out")
     place = _device(device)
+    if bf16 and place.type != "cuda":
+        raise InputError(f"--bf16 is for --device cuda, and {device} would only be slower with it: leave it out")
     if splits is None:
         splits = benchmark.load(data, config.stream.image_size, progress)
     stream = config.stream.cut(splits, benchmark)
     augment = benchmark.augment(stream[0])
     fingerprint = _fingerprint(splits)
-    identity = _identity(config, stream, augment, fingerprint, device)
+    identity = _identity(config, stream, augment, fingerprint, bf16)
     folder = RunFolder(out / _folder_name(config, benchmark.name, identity))
     method = METHODS.find(config.method)(
         config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
@@ -102,39 +105,49 @@ def run(
     }
     out.mkdir(parents=True, exist_ok=True)
     with locked(folder.path):
-        surroundings = environment(device)
+        surroundings = environment(device, bf16)
         checkpoints = Checkpoints(folder.checkpoints, identity, surroundings, warn)
         if fresh:
             folder.clear()
+            checkpoints.clear()
         if folder.result.exists():
-            checkpoints.clear()  # cut off between the two last lines below
+            checkpoints.clear()  # cut off when the result had been written
             return Finished(read_result(folder.result), folder.path, True, splits)
+        clear_parts(folder.path)
         snapshot = checkpoints.newest()
         try:
-            folder.begin(config.as_json(), len(stream))
-            log_length = snapshot.about["log"] if snapshot else 0
+            with writing_in(folder.path):
+                folder.begin(config.as_json(), len(stream))
+            log_length = snapshot.about.get("log", 0) if snapshot else 0
             with Log(folder.log, observe(len(stream), folder.path), log_length, warn) as log, stop or Stop() as stop:
                 keeper = RunKeeper(checkpoints, log, minutes, stop)
-                trainer = Trainer(method, config.recipe, augment, config.seed, log, keeper=keeper)
+                trainer = Trainer(method, config.recipe, augment, config.seed, log, keeper=keeper, bf16=bf16)
                 if snapshot:
-                    trainer.restore(snapshot)
-                    log.resumed(trainer.at.words(len(stream)))
+                    _restore(trainer, snapshot, folder)
+                    log.resumed(trainer.at.words(len(stream)), trainer.at.total_steps)
                 reports = trainer.run(stream)
             result = _result(config, stream, method, reports, about_data, surroundings)
-            result.write(folder.result)
+            with writing_in(folder.path):
+                result.write(folder.result)
         except Stopped:
             raise Stopped(trainer.at.words(len(stream))) from None
-        except OSError as error:
-            folder.fail(error.strerror or str(error))
-            raise InputError(
-                f"{folder.path} cannot be written ({error.strerror or error}): mend that and give the same command "
-                "again, which goes on from the last checkpoint"
-            ) from error
+        except OSError:  # not the folder's, so the run is part-way and nothing is wrong with it
+            raise
         except Exception as error:
             folder.fail(str(error) or repr(error))
             raise
         checkpoints.clear()
     return Finished(result, folder.path, False, splits)
+
+
+def _restore(trainer: Trainer, snapshot: Snapshot, folder: RunFolder) -> None:
+    try:
+        trainer.restore(snapshot)
+    except (RuntimeError, ValueError, KeyError, TypeError, AssertionError) as error:
+        raise InputError(
+            f"the checkpoint in {folder.checkpoints} does not fit this version of sparc ({type(error).__name__}): "
+            "start over with --fresh"
+        ) from error
 
 
 class RunKeeper(Keeper):
@@ -152,17 +165,18 @@ class RunKeeper(Keeper):
 
     def keep(self, snapshot: Callable[[], Snapshot]) -> None:
         taken = snapshot()
-        self.checkpoints.write(replace(taken, about={**taken.about, "log": self.log.sync()}))
+        with writing_in(self.log.folder):
+            self.checkpoints.write(replace(taken, about={**taken.about, "log": self.log.sync()}))
         self.kept = time.monotonic()
-        self.testing()
+        self.check_stop()
 
-    def testing(self) -> None:
+    def check_stop(self) -> None:
         if self.stop.asked():
             raise Stopped
 
 
-def _identity(config: RunConfig, stream: Stream, augment: Augment, fingerprint: str, device: str) -> str:
-    """A digest of all that the result depends on, as it was understood, not as it was spelled."""
+def _identity(config: RunConfig, stream: Stream, augment: Augment, fingerprint: str, bf16: bool) -> str:
+    """A digest of all that the result depends on but for its last bits, as it was understood, not as it was spelled."""
     content = {
         "method": config.method,
         "settings": asdict(config.settings),
@@ -173,9 +187,7 @@ def _identity(config: RunConfig, stream: Stream, augment: Augment, fingerprint: 
         "validation": config.stream.validation,
         "augment": asdict(augment),
         "data": fingerprint,
-        # Sums in another order round otherwise.
-        "threads": torch.get_num_threads(),
-        "device": device,
+        **({"bf16": True} if bf16 else {}),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -185,7 +197,7 @@ def _folder_name(config: RunConfig, benchmark: str, identity: str) -> str:
     return f"{plain}-{config.method}-seed{config.seed}-{identity[:10]}"
 
 
-def environment(device: str) -> dict[str, Any]:
+def environment(device: str, bf16: bool = False) -> dict[str, Any]:
     """What, beside the config, the last bits of a result may depend on."""
     return {
         "sparc": __version__,
@@ -193,6 +205,7 @@ def environment(device: str) -> dict[str, Any]:
         "torch": torch.__version__,
         "machine": f"{platform.system()} {platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "device": device,
+        "bf16": bf16,
         "threads": torch.get_num_threads(),
     }
 

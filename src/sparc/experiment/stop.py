@@ -1,5 +1,6 @@
 """Ctrl-C and the like: finish the step, keep a checkpoint, then stop; a second Ctrl-C stops at once."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ from typing import Any, Self
 from sparc.experiment.run import Stop
 
 USUAL = (signal.SIGINT, signal.SIGTERM)
+SHOW_CURSOR = "\x1b[?25h"
+"""Which a live view hides while it is there."""
 
 
 class StopOnSignal(Stop):
@@ -42,8 +45,14 @@ class StopOnSignal(Stop):
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None and number == signal.SIGINT:
+            _say(SHOW_CURSOR if sys.__stderr__ and sys.__stderr__.isatty() else "")
             os._exit(128 + number)
         self.signal = number
         if self.notice:
-            # Not by print(), which must not be entered a second time from within itself.
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"\nsparc: {self.notice}\n".encode())
+            _say(f"\nsparc: {self.notice}\n")
+
+
+def _say(text: str) -> None:
+    """Not by print(), which must not be entered a second time from within itself; nobody may be there to read it."""
+    with contextlib.suppress(OSError):
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, text.encode())

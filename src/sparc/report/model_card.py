@@ -10,8 +10,8 @@ from rich.text import Text
 
 from sparc.model_file import VERSION, About, LearnedTask, Model
 from sparc.report.tables import plain_table
-from sparc.report.words import counted, percent, size
-from sparc.text import one_line
+from sparc.report.words import percent, size
+from sparc.text import counted, one_line
 
 FEW = 5
 """Names that a table lists before it says how many more there are."""

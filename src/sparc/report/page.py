@@ -17,8 +17,8 @@ from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grou
 from sparc.report.gallery import Figure, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.study import Study
 from sparc.report.svg import icon, inline
-from sparc.report.words import METRIC_SYMBOLS, SETTING_TITLES, counted, percent
-from sparc.text import one_line
+from sparc.report.words import METRIC_SYMBOLS, SETTING_TITLES, percent
+from sparc.text import counted, one_line
 
 TASK_IL = tuple(column for column in COLUMNS if column.name.startswith("task_il.") and column not in ACCURACIES)
 VERSIONS = ("sparc", "torch", "python")

@@ -1,4 +1,4 @@
-"""Drawings as PNG, by matplotlib: the same shapes, so that no figure is drawn in two ways."""
+"""The page's drawings as PNG, by matplotlib: the same shapes in the same places."""
 
 import io
 import warnings

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sparc.experiment.result import Result
 from sparc.report.comparison import Row, compare, ranked, streams, value_words
-from sparc.report.words import counted
-from sparc.text import one_line
+from sparc.text import counted, one_line, spread
 
 Curve = Sequence[tuple[float, float]]
 """How many tasks had been learned by the end of an epoch, and the epoch's loss."""
@@ -46,8 +45,7 @@ class Study:
             parts.append(f"{epochs} epoch{'s' * (epochs != '1')} a task")
         scales = {value_words(each.settings["scale"]) for each in rows if each.settings.get("scale")}
         parts += [f"scale {scale}" for scale in sorted(scales)]
-        seeds = sorted({len(each.seeds) for each in rows})
-        parts.append(counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds")
+        parts.append(spread([len(each.seeds) for each in rows], "seed"))
         return ", ".join(parts)
 
 

@@ -12,6 +12,7 @@ from sparc.experiment.result import Matrix, Result, summarized
 from sparc.metrics import efficiency, task_probabilities
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.words import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
+from sparc.text import spread
 
 
 def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
@@ -116,8 +117,8 @@ def summary(results: list[Result]) -> dict[str, dict[str, dict[str, float | None
 
 def comparison_tables(rows: Sequence[Row]) -> list[Table]:
     """A row a method, best in bold; three tables, as one would be too wide for a terminal."""
-    seeds = max((len(row.seeds) for row in rows), default=0)
-    over = f", mean ± deviation of a sample over {seeds} seeds" if seeds > 1 else ""
+    seeds = [len(row.seeds) for row in rows]
+    over = f", mean ± deviation of a sample over {spread(seeds, 'seed')}" if max(seeds, default=0) > 1 else ""
     parts = {f"{SETTING_TITLES[setting]}, in percent{over}": f"{setting}." for setting in SETTING_TITLES}
     tables = []
     for title, prefix in {**parts, "Costs": ""}.items():

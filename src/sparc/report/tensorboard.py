@@ -1,5 +1,6 @@
 """Curves for TensorBoard: loss and speed an epoch, accuracies a task."""
 
+from functools import partial
 from pathlib import Path
 
 from sparc.errors import InputError
@@ -15,11 +16,15 @@ class TensorBoard(Observer):
         except ImportError as error:
             raise InputError("--tensorboard needs TensorBoard: pip install 'sparc-cl[tensorboard]'") from error
         self.inner = inner
-        self.writer = SummaryWriter(str(folder))
+        self.new_writer = partial(SummaryWriter, str(folder))
+        self.writer: SummaryWriter | None = None
         self.steps = 0
 
-    def resumed(self, where: str) -> None:
-        self.inner.resumed(where)
+    def resumed(self, where: str, steps: int) -> None:
+        self.inner.resumed(where, steps)
+        self.steps = steps
+        # What was cut off had gone on writing, and that is to be shown no more.
+        self.writer = self.new_writer(purge_step=steps + 1)
 
     def training(self, report: TrainingReport) -> None:
         self.inner.training(report)
@@ -35,6 +40,7 @@ class TensorBoard(Observer):
                 self._write({f"{setting}/mean": sum(row) / len(row), **tasks})
 
     def _write(self, values: dict[str, float]) -> None:
+        self.writer = self.writer or self.new_writer()
         for name, value in values.items():
             self.writer.add_scalar(name, value, self.steps)
         self.writer.flush()

@@ -46,13 +46,5 @@ def size(count: float) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """
-    >>> counted(1, "task"), counted(2, "task"), counted(1200, "class", "classes")
-    ('1 task', '2 tasks', '1,200 classes')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def heading(config: dict[str, object]) -> str:
     return f"{config['method']} on {config['benchmark']}, seed {config['seed']}"

@@ -24,6 +24,8 @@ from sparc.files import UNFINISHED, whole_folder
 FORMAT = 1
 KEPT = 2
 """The newest, and the one before it for when the newest cannot be read."""
+KEYS = {"format", "run", "environment", "step", "state.safetensors", "about"}
+"""Of what `state.json` says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,7 @@ class Checkpoints:
 
     def write(self, snapshot: Snapshot) -> None:
         place = self.folder / f"step-{snapshot.step}"
-        if place.exists():  # stopped again before a single step was made
-            return
+        shutil.rmtree(place, ignore_errors=True)  # one that could not be read
         with whole_folder(place) as part:
             weights = part / "state.safetensors"
             _save(snapshot.tensors, weights)
@@ -74,36 +75,31 @@ class Checkpoints:
             }
             text = json.dumps({"sha256": _digest(content), "content": content}, allow_nan=False)
             (part / "state.json").write_text(text)
-        for older in self._places()[KEPT:]:
+        for older in _places(self.folder)[KEPT:]:
             files.boundary("older one removed", older)
             shutil.rmtree(older, ignore_errors=True)
 
     def newest(self) -> Snapshot | None:
-        """The newest that is whole; what was left unfinished, or cannot be read, is cleared away."""
+        """The newest that is whole; what was left unfinished, or is damaged, is cleared away."""
         for part in self.folder.glob(f"step-*{UNFINISHED}"):
             shutil.rmtree(part, ignore_errors=True)
-        for place in self._places():
+        places = _places(self.folder)
+        for number, place in enumerate(places, 1):
+            then = "the one before it is looked at" if number < len(places) else "the run starts over"
             try:
                 return self._read(place)
             except _DamagedError as error:
-                self.warn(f"checkpoint {place} is damaged ({error}) and was removed: an older one is looked for")
+                self.warn(f"checkpoint {place} is damaged ({error}) and was removed: {then}")
                 shutil.rmtree(place, ignore_errors=True)
+            except OSError as error:
+                self.warn(f"checkpoint {place} cannot be read ({error.strerror}): {then}")
         return None
 
     def clear(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _places(self) -> list[Path]:
-        """Newest first."""
-        steps = {
-            int(found[1]): place
-            for place in (self.folder.iterdir() if self.folder.is_dir() else ())
-            if (found := re.fullmatch(r"step-(\d{1,18})", place.name))
-        }
-        return [steps[step] for step in sorted(steps, reverse=True)]
-
     def _read(self, place: Path) -> Snapshot:
-        content = read_content(place)
+        content = _read_content(place)
         if content["run"] != self.run:
             raise InputError(f"checkpoint {place} is of another run: move it away, or start over with --fresh")
         weights = _bytes(place / "state.safetensors")
@@ -121,25 +117,38 @@ class Checkpoints:
 
 def newest_content(folder: Path) -> dict[str, Any] | None:
     """What the newest checkpoint in a folder says, without its tensors; None where there is none to be read."""
-    for place in Checkpoints(folder, "", {})._places():
+    for place in _places(folder):
         try:
-            return read_content(place)
-        except _DamagedError:
+            return _read_content(place)
+        except (_DamagedError, OSError):
             continue
     return None
 
 
-def read_content(place: Path) -> dict[str, Any]:
+def _places(folder: Path) -> list[Path]:
+    """Newest first."""
+    steps = {
+        int(found[1]): place
+        for place in (folder.iterdir() if folder.is_dir() else ())
+        if (found := re.fullmatch(r"step-(\d{1,18})", place.name))
+    }
+    return [steps[step] for step in sorted(steps, reverse=True)]
+
+
+def _read_content(place: Path) -> dict[str, Any]:
     text = _bytes(place / "state.json")
     try:
         whole = json.loads(text)
         content: dict[str, Any] = whole["content"]
         if whole["sha256"] != _digest(content):
             raise _DamagedError("state.json does not match its checksum")
+        version = content["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _DamagedError(f"state.json cannot be read: {type(error).__name__}") from error
-    if content["format"] != FORMAT:
-        raise InputError(f"checkpoint {place} is of format {content['format']}, not {FORMAT}: start over with --fresh")
+    if version != FORMAT:
+        raise InputError(f"checkpoint {place} is of format {version}, not {FORMAT}: start over with --fresh")
+    if missing := KEYS - content.keys():
+        raise _DamagedError(f"state.json lacks {', '.join(sorted(missing))}")
     return content
 
 

@@ -64,8 +64,8 @@ class StageReport:
 class Observer:
     """Told what happens during a run; does nothing unless a subclass does."""
 
-    def resumed(self, where: str) -> None:
-        """A run that was cut off is taken up again."""
+    def resumed(self, where: str, steps: int) -> None:
+        """A run that was cut off is taken up again, after so many steps."""
 
     def training(self, report: TrainingReport) -> None:
         """A few times a second, and at the end of every epoch."""
@@ -102,6 +102,8 @@ class Position:
         >>> Position(task=1, phase=0, epoch=2, last=49, step=7).words(tasks=5)
         'task 2 of 5, epoch 3 of 50'
         """
+        if self.task == tasks:
+            return "all tasks learned"
         task = f"task {self.task + 1} of {tasks}"
         if self.learned or self.last is None:
             return f"{task}, {'testing' if self.learned else 'beginning'}"
@@ -118,8 +120,8 @@ class Keeper:
     def keep(self, snapshot: Callable[[], Snapshot]) -> None:
         """Keep this, or raise to stop the run here."""
 
-    def testing(self) -> None:
-        """Told many times while tasks are tested, where there is nothing new to keep; may raise to stop the run."""
+    def check_stop(self) -> None:
+        """Asked many times while tasks are tested, where there is nothing new to keep; may raise to stop the run."""
 
 
 class Trainer:
@@ -137,8 +139,12 @@ class Trainer:
         observer: Observer | None = None,
         enough: Callable[[Task], bool] = lambda task: False,
         keeper: Keeper | None = None,
+        bf16: bool = False,
     ) -> None:
-        """`enough` is asked after every epoch whether one more will do; that one is then the last of its phase."""
+        """`enough` is asked after every epoch whether one more will do; that one is then the last of its phase.
+
+        With `bf16` training computes in bfloat16 where torch thinks it safe; weights are kept in full.
+        """
         self.method = method
         self.recipe = recipe
         self.augment = method.augment = augment
@@ -146,6 +152,7 @@ class Trainer:
         self.enough = enough
         self.keeper = keeper or Keeper()
         self.device = next(method.parameters()).device
+        self.bf16 = bf16
         self.generator = seeded(seed, "batches")
         self.at = Position()
         self.reports: list[StageReport] = []
@@ -181,7 +188,7 @@ class Trainer:
             self.method.begin_task(task)
             self.at.phase = 0
         phases = self.method.phases(task, self.recipe)
-        sets = [task.everything() if phase.everything and task.everything else task.train for phase in phases]
+        sets = [self._pictures(task, phase) for phase in phases]
         # Later tasks may have other phases; until they are there, they are taken to be like this one's.
         mine = sum(phase.recipe.epochs * len(pictures) for phase, pictures in zip(phases, sets, strict=True))
         later = sum(phase.recipe.epochs for phase in phases) * pictures_later
@@ -193,6 +200,13 @@ class Trainer:
         self.at.learned = True
         self.at.total_steps += 1
         self.keeper.keep(self.snapshot)
+
+    @staticmethod
+    def _pictures(task: Task, phase: Phase) -> ImageSet:
+        if not phase.everything:
+            return task.train
+        assert task.everything is not None, "an upper bound is given tasks that hold what came before"
+        return task.everything()
 
     def snapshot(self) -> Snapshot:
         """All that `restore` needs to go on from here to the bit."""
@@ -236,7 +250,7 @@ class Trainer:
 
     def _test(self, stream: Stream, tasks: int) -> StageReport:
         def normalize(images: Tensor) -> Tensor:
-            self.keeper.testing()
+            self.keeper.check_stop()
             return self.augment.normalize(images)
 
         start = time.perf_counter()
@@ -290,10 +304,11 @@ class Trainer:
         start = told = time.perf_counter()
         seen, checked = 0, at.step
         for index in batches[at.step :]:
-            originals = pictures.images[index].to(self.device, non_blocking=True)
-            labels = pictures.labels[index].to(self.device, non_blocking=True)
+            originals = self._on_device(pictures.images[index])
+            labels = self._on_device(pictures.labels[index])
             images = self.augment(originals, self.generator)
-            loss = loss_of(Batch(images, labels, at.epoch == last, originals))
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+                loss = loss_of(Batch(images, labels, at.epoch == last, originals))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -323,6 +338,10 @@ class Trainer:
                 told, checked = now, at.step
             if not epoch_over and self.keeper.due():
                 self.keeper.keep(self.snapshot)
+
+    def _on_device(self, part: Tensor) -> Tensor:
+        """Through memory that a GPU can read by itself, so that nobody has to wait for it."""
+        return part.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else part
 
 
 def in_batches(order: Tensor, batch: int) -> list[Tensor]:
