@@ -149,10 +149,6 @@ def test_the_papers_exceptions_are_trained_for_twice_as_long(monkeypatch: pytest
     assert wish("SPARC").config("seq-tinyimagenet").recipe.epochs == 50
 
 
-def test_der_has_its_authors_weight_for_each_buffer() -> None:
-    assert [wish("DER++", buffer).settings["alpha"] for buffer in (100, 200, 500)] == [0.1, 0.1, 0.2]
-
-
 @pytest.mark.parametrize("stream", STREAMS.values())
 def test_the_streams_are_benchmarks(stream: str) -> None:
     assert stream in BENCHMARKS

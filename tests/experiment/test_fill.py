@@ -260,7 +260,7 @@ def test_head_norms_come_from_what_the_method_recorded_or_are_said_not_to_be_the
         "after re-normalization": norms["head norm after"],
     }
     left, right = fill(EXHIBITS["figure-head-norms"], [result(config, 40.0)], PAPER).charts
-    assert {curve.word for curve in left.curves} == {"not recorded: --fresh runs it again"}
+    assert {curve.word for curve in left.curves} == {"not recorded: remove its runs, and they are run again"}
     assert right.curves[0].points
 
 

@@ -171,6 +171,7 @@ def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, e
     assert sorted(watcher.ends) == [0, 1]
 
 
+@pytest.mark.long
 def test_a_stop_reaches_the_workers_of_ray(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
     stop = Soon()
@@ -182,5 +183,4 @@ def test_a_stop_reaches_the_workers_of_ray(tmp_path: Path) -> None:
         )
     (only,) = list_runs(tmp_path)
     assert only.state == "part-way"
-    (newest,) = (int(path.name.removeprefix("step-")) for path in list(tmp_path.rglob("step-*"))[-1:])
-    assert newest > 0
+    assert list(only.folder.rglob("step-*"))

@@ -72,7 +72,9 @@ def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_a_run_is_refused_in_one_sentence(tmp_path: Path, change: dict[str, object], words: str) -> None:
-    with pytest.raises(InputError, match=rf"result\.json is not a result \(.*{words}.*\): run it again") as refusal:
+    with pytest.raises(
+        InputError, match=rf"result\.json is not a result \(.*{words}.*\): remove it, and run it again"
+    ) as refusal:
         read_result(written(tmp_path, **change) / "result.json")
     assert "\n" not in str(refusal.value)
 

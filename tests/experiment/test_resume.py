@@ -331,7 +331,7 @@ def test_minutes_below_nothing_are_refused(tmp_path: Path, capsys: pytest.Captur
     assert "--checkpoint-minutes -1 must not be negative" in capsys.readouterr().err
 
 
-COMMAND = ["run", "seq-digits", "--width", "0.125", "--tasks", "2", "--epochs", "10", "--json", "--seed", "3"]
+COMMAND = ["run", "seq-digits", "--width", "0.125", "--tasks", "2", "--epochs", "6", "--json", "--seed", "3"]
 
 
 def started(out: Path, *program: str) -> subprocess.Popen[str]:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from sparc.errors import InputError
 from sparc.experiment import RunConfig, StreamSettings, read_result, run
@@ -78,14 +77,6 @@ def test_the_folder_is_named_by_what_is_run_not_by_how_it_is_spelled(finished: P
     assert finished.name.startswith("seq-digits-sparc-seed0-")
     for change in ({"seed": 1}, {"stream": StreamSettings(order_seed=1)}, {"settings": SparcSettings(width=1 / 16)}):
         assert run(replace(QUICK, **change), finished.parent).folder != finished
-
-
-def test_threads_are_part_of_what_is_run(finished: Path) -> None:
-    torch.set_num_threads(2)
-    try:
-        assert run(QUICK, finished.parent).folder != finished
-    finally:
-        torch.set_num_threads(1)
 
 
 def test_the_seed_sets_the_weights_too() -> None:

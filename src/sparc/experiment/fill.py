@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from functools import cache
 from math import isnan, nan
 from statistics import mean, stdev
 from typing import Any
@@ -27,7 +28,7 @@ from sparc.experiment.exhibits import EXHIBITS
 from sparc.experiment.paper import Printed, Row, the_paper
 from sparc.experiment.plan import STREAMS, Scale, Wish
 from sparc.experiment.result import Result
-from sparc.methods import METHODS, Costs
+from sparc.methods import METHODS, Costs, Method, Settings
 from sparc.methods.expected import expected_costs
 from sparc.metrics import efficiency, summarize
 from sparc.text import counted
@@ -216,7 +217,13 @@ def _cell(
 
 def _costs(config: RunConfig) -> Costs:
     net = layout_of(config.method, asdict(config.settings), config.benchmark)
-    return expected_costs(METHODS.find(config.method), net.sizes, config.settings, CHANNELS, (net.side, net.side))
+    return _costs_of(METHODS.find(config.method), tuple(net.sizes), config.settings, net.side)
+
+
+@cache
+def _costs_of(kind: type[Method], sizes: tuple[int, ...], settings: Settings, side: int) -> Costs:
+    """Many cells ask for the same, and a net is made for each answer."""
+    return expected_costs(kind, sizes, settings, CHANNELS, (side, side))
 
 
 def _in_millions(number: int, printed: Printed | None) -> Ours:

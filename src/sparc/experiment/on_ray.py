@@ -6,16 +6,14 @@ A run whose worker is lost is begun again by Ray, and goes on from its last chec
 import contextlib
 import signal
 import threading
-import time
 from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 from sparc.errors import InputError
 from sparc.experiment.grid import ATTEMPTS, GLANCE, Job, Outcome, Report, Warned, Watcher, Worker
 from sparc.experiment.run import Stop, Stopped
-
-PATIENCE = 5
-"""Seconds that a worker waits for the board to say whether to stop."""
+from sparc.experiment.stop import StopOnSignal
 
 
 class OnRay:
@@ -46,7 +44,8 @@ def _work(ray: Any, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> di
     while running:
         if stop.asked() and not stopping:
             stopping = True
-            ray.get(board.stop.remote())
+            for reference in running:
+                ray.cancel(reference)
         done, _ = ray.wait(list(running), timeout=GLANCE)
         for number, news in ray.get(board.take.remote()):
             if isinstance(news, int):
@@ -55,14 +54,15 @@ def _work(ray: Any, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> di
                 watcher.told(number, news)
         for reference in done:
             number = running.pop(reference)
-            if (outcome := _outcome(ray, reference, jobs[number])) is not None:
+            outcome = _outcome(ray, reference, jobs[number])
+            if outcome is not None and not (stopping and outcome.error):
                 outcomes[number] = outcome
                 watcher.ended(number, outcome)
     return outcomes
 
 
 class _Board:
-    """Where the workers of a cluster put what their master is to be told, and see whether they are to stop."""
+    """Where the workers of a cluster put what their master is to be told."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, Report | int]] = []
@@ -70,7 +70,6 @@ class _Board:
         self.latest: dict[int, Report] = {}
         """How each job stands: only the latest is told."""
         self.begun: dict[int, int] = {}
-        self.stopping = False
 
     def begin(self, number: int) -> None:
         if attempt := self.begun.get(number, 0):
@@ -88,38 +87,22 @@ class _Board:
         self.events, self.latest = [], {}
         return taken
 
-    def stop(self) -> None:
-        self.stopping = True
 
-    def is_stopping(self) -> bool:
-        return self.stopping
+class _StopOnCancel(StopOnSignal):
+    """Ray tells a task that is cancelled by what Python takes for Ctrl-C, perhaps more than once."""
 
+    def __init__(self) -> None:
+        super().__init__([signal.SIGINT])
 
-class _StopByBoard(Stop):
-    """Looks at the board now and then."""
-
-    def __init__(self, board: Any) -> None:
-        self.board = board
-        self.looked = 0.0
-        self.now = False
-
-    def asked(self) -> bool:
-        if not self.now and time.monotonic() - self.looked > 1:
-            ray = _ray()
-            with contextlib.suppress(ray.exceptions.RayError):
-                self.now = ray.get(self.board.is_stopping.remote(), timeout=PATIENCE)
-            self.looked = time.monotonic()
-        return self.now
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
 
 
 def _do(number: int, job: Job, board: Any) -> Outcome | None:
-    """How it ended; None if it was stopped, or not even begun."""
-    stop = _StopByBoard(board)
-    if stop.asked():
-        return None
+    """How it ended; None if it was stopped."""
     board.begin.remote(number)
     try:
-        return Worker().do(job, lambda report: board.put.remote(number, report), stop)
+        return Worker().do(job, lambda report: board.put.remote(number, report), _StopOnCancel())
     except Stopped:
         return None
 
