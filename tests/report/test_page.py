@@ -214,7 +214,7 @@ hostile = st.sampled_from(
 names = hostile | st.text()
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.tuples(names, names, names, names, names), st.lists(names, min_size=4, max_size=4))
 def test_hostile_names_are_only_words(result: Make, words: tuple[str, ...], classes: list[str]) -> None:
     method, benchmark, key, value, version = words
