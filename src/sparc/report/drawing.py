@@ -1,7 +1,9 @@
 """A drawing: shapes on a plane whose y goes down, coloured by name, so that a page can show them light or dark."""
 
 import unicodedata
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 Points = tuple[tuple[float, float], ...]
 
@@ -70,7 +72,11 @@ class Drawing:
 
 def text_width(text: str, size: float) -> float:
     """A guess on the safe side, as the font is not known."""
-    return size * sum(1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.58 for letter in text)
+    return size * sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> float:
+    return 1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.58
 
 
 def fitted(text: str, size: float, room: float) -> str:
@@ -80,6 +86,5 @@ def fitted(text: str, size: float, room: float) -> str:
     """
     if text_width(text, size) <= room:
         return text
-    while text and text_width(text + "…", size) > room:
-        text = text[:-1]
-    return text + "…"
+    ends = accumulate(map(_letter_width, text), initial=_letter_width("…"))
+    return text[: max(0, bisect_right(list(ends), room / size) - 1)] + "…"
