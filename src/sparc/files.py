@@ -57,6 +57,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         yield part
         for file in sorted(part.iterdir()):
             boundary("file written", file)
+            file.chmod(0o666 & ~_umask())  # whoever wrote it may have been secretive
             sync(file)
         sync(part)
         boundary("folder synced", part)

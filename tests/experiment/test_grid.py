@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sparc.errors import InputError
 from sparc.experiment import RunConfig, Stop, Stopped, StreamSettings, list_runs, run
 from sparc.experiment import processes as local
 from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watcher, find_finished, run_grid
@@ -184,3 +185,9 @@ def test_a_stop_reaches_the_workers_of_ray(tmp_path: Path) -> None:
     (only,) = list_runs(tmp_path)
     assert only.state == "part-way"
     assert list(only.folder.rglob("step-*"))
+
+
+def test_an_address_where_no_ray_listens_is_told_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
+    with pytest.raises(InputError, match=r"there is no Ray cluster at --address 127\.0\.0\.1:1"):
+        run_grid(jobs(tmp_path, 1), OnRay("127.0.0.1:1"))

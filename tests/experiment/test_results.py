@@ -98,3 +98,14 @@ def test_where_nothing_is_found_it_is_said(tmp_path: Path) -> None:
         find_results([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="has no result in it"):
         find_results([tmp_path])
+
+
+def test_a_broken_result_does_not_stop_the_others(tmp_path: Path) -> None:
+    good, bad = written(tmp_path / "a"), written(tmp_path / "b")
+    (bad / "result.json").write_text("{")
+    said: list[str] = []
+    assert list(find_results([tmp_path], said.append)) == [good]
+    (sentence,) = said
+    assert "b/result.json is not a result" in sentence
+    with pytest.raises(InputError, match="is not a result"):
+        find_results([bad])

@@ -112,8 +112,8 @@ def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -
 def test_figures_say_how_many_seeds_and_epochs_are_behind_them(result: Make) -> None:
     text = page(study(result(epochs=30), result(seed=1, epochs=30), result("sgd", epochs=3)))
     assert "task after task, seq-digits, 2 tasks, 3 or 30 epochs a task, 1 to 2 seeds<" in text
-    assert "SPARC: Class-IL accuracy, %, seq-digits, 2 tasks, 30 epochs a task, 2 seeds<" in text
-    assert "SGD: Class-IL accuracy, %, seq-digits, 2 tasks, 3 epochs a task, 1 seed<" in text
+    assert "SPARC, epochs 30: Class-IL accuracy, %, seq-digits, 2 tasks, 30 epochs a task, 2 seeds<" in text
+    assert "SGD, epochs 3: Class-IL accuracy, %, seq-digits, 2 tasks, 3 epochs a task, 1 seed<" in text
 
 
 def test_the_same_results_give_the_same_page(result: Make) -> None:

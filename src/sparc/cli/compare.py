@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps({"rows": [row.as_json() for row in rows], "folders": folders, "failed": failed}))
     else:
         console = Console()
-        for table in comparison_tables(rows):
+        for table in comparison_tables(rows) if rows else ():
             console.print(table)
     if error := failures(outcomes):
         raise error

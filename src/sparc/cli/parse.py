@@ -20,8 +20,11 @@ _WORDS = {
 }
 
 
-def parse(form: Any, verb: str, description: str | None, arguments: list[str]) -> Any:
-    """An instance of the form, filled in from the flags; what is wrong with them is said in one sentence."""
+def parse(form: Any, verb: str, description: str | None, arguments: list[str], further: str = "") -> Any:
+    """An instance of the form, filled in from the flags; what is wrong with them is said in one sentence.
+
+    `further` words, beside the verb, decide what help there is.
+    """
     help_text, complaint = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(help_text), contextlib.redirect_stderr(complaint):
@@ -39,7 +42,7 @@ def parse(form: Any, verb: str, description: str | None, arguments: list[str]) -
                 raise cause from None
             cause = cause.__cause__ or cause.__context__
         if end.code:
-            raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb} --help") from None
+            raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
         sys.stdout.write(_readable(help_text.getvalue()))
         raise
 

@@ -1,6 +1,7 @@
 """`sparc report`: make a page, figures or tables of runs."""
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     else:
         check_output(out)
-    runs = find_results(given.runs)
+    runs = find_results(given.runs, warn=lambda sentence: print(f"sparc: {one_line(sentence)}", file=sys.stderr))
     if out.resolve() in {(folder / "result.json").resolve() for folder in runs}:
         raise InputError(f"--out {out} is a result itself: name another file")
     compared = studies(runs, {folder: read_losses(folder) for folder in runs})

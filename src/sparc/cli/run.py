@@ -147,7 +147,7 @@ def arguments_of(words: list[str]) -> Any:
             ("machine", Annotated[Machine, flat], field(default=Machine())),
         ],
     )
-    return parse(form, "run", __doc__, words)
+    return parse(form, "run", __doc__, words, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
 
 
 def _named_method(words: list[str]) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -151,8 +152,11 @@ def list_runs(out: Path) -> list[Listed]:
     return [_listed(RunFolder(path)) for path in folders]
 
 
-def find_results(paths: Iterable[Path]) -> dict[Path, Result]:
-    """Results by run folder, from run folders and from folders of such, each once; nothing but results is read."""
+def find_results(paths: Iterable[Path], warn: Callable[[str], None] = warnings.warn) -> dict[Path, Result]:
+    """Results by run folder, from run folders and from folders of such, each once; nothing but results is read.
+
+    What cannot be read is told and left out, unless there is nothing else.
+    """
     folders: dict[Path, Path] = {}
     for path in paths:
         if not path.is_dir():
@@ -162,7 +166,18 @@ def find_results(paths: Iterable[Path]) -> dict[Path, Result]:
             raise InputError(f"{path} has no result in it: make one with sparc run … --out {path}")
         for folder in found:
             folders.setdefault(folder.resolve(), folder)
-    return {folder: read_result(RunFolder(folder).result) for folder in folders.values()}
+    results: dict[Path, Result] = {}
+    broken: list[InputError] = []
+    for folder in folders.values():
+        try:
+            results[folder] = read_result(RunFolder(folder).result)
+        except InputError as error:
+            broken.append(error)
+    if not results:
+        raise broken[0]
+    for each in broken:
+        warn(str(each))
+    return results
 
 
 def read_losses(folder: Path) -> list[tuple[float, float]]:
@@ -199,7 +214,7 @@ def _listed(folder: RunFolder) -> Listed:
         if content:
             where = build(Position, content["about"]["position"]).words(tasks)
     except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
-        why = str(error) if isinstance(error, InputError) else f"it cannot be read ({error}): start over with --fresh"
+        why = str(error) if isinstance(error, InputError) else f"it cannot be read ({error}): give its command again"
         return Listed(folder.path, {}, "failed", why, None)
     if is_locked(folder.path):
         return Listed(folder.path, config, "running", where, None)

@@ -4,7 +4,9 @@ A run whose worker is lost is begun again by Ray, and goes on from its last chec
 """
 
 import contextlib
+import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from types import FrameType
@@ -132,6 +134,13 @@ def _ray() -> Any:
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     # “local” is said, or a cluster that happens to run here would be joined.
     where = {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    if address and (place := re.fullmatch(r"(?:ray://)?([^/:]+):(\d+)", address)):
+        try:  # or Ray would go on trying for minutes
+            socket.create_connection((place[1], int(place[2])), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise InputError(
+                f"there is no Ray cluster at --address {address} ({error}): see ray status there"
+            ) from error
     in_charge = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:

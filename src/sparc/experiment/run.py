@@ -272,4 +272,4 @@ def _device(name: str) -> torch.device:
         assert device.item() == 1
         return device.device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(f"--device {name} cannot be used here: leave it out to use the processor") from error
+        raise InputError(f"--device {name} cannot be used here: choose cpu, cuda or mps") from error

@@ -296,12 +296,16 @@ def _title(method: str) -> str:
 
 
 def _told_apart(rows: list[Row]) -> list[Row]:
-    """Labels of a method that has several rows say in what they differ."""
+    """Labels of a method that has several rows say in what they differ; of how long was learned, all rows speak."""
     labelled = []
+    known = {row.settings.get("epochs") for row in rows if isinstance(row.settings.get("epochs"), int)}
+    epochs = {"epochs"} if len(known) > 1 else set()
     for row in rows:
         same = [other.settings for other in rows if other.method == row.method]
         names = dict.fromkeys(name for settings in same for name in settings)
-        differing = [name for name in names if len({json.dumps(settings.get(name)) for settings in same}) > 1]
+        differing = [
+            name for name in names if name in epochs or len({json.dumps(settings.get(name)) for settings in same}) > 1
+        ]
         words = [setting_words(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in differing]
         labelled.append(replace(row, label=", ".join([row.label, *words])))
     return labelled
