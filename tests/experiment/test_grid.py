@@ -97,6 +97,7 @@ def test_a_killed_worker_is_replaced_and_the_grid_ends_complete_and_equal(
     assert not list(tmp_path.rglob("checkpoints"))
 
 
+@pytest.mark.long
 def test_a_run_whose_workers_always_die_is_given_up(tmp_path: Path, hands: list[int]) -> None:
     long = [
         replace(job, config=replace(job.config, recipe=replace(CONFIG.recipe, epochs=400))) for job in jobs(tmp_path, 1)
