@@ -135,17 +135,18 @@ def _list(given: Reproduce, scale: Scale) -> int:
         return 0
     console = Console()
     console.print(f"The paper's tables and figures, {scale.words}", style="bold", highlight=False)
-    table = plain_table("", "id", "what it shows", "runs\ndone", "rough\nhours", "data", "methods\nmissing", words=True)
-    for column in (*table.columns[2:4], table.columns[5]):
+    table = plain_table(
+        "", "id, and what it shows", "runs\ndone", "rough\nhours", "data", "methods\nmissing", words=True
+    )
+    for column in (*table.columns[1:3], table.columns[4]):
         column.justify = "right"
-    table.columns[0].no_wrap = True
+    table.columns[0].min_width = max(map(len, EXHIBITS))
     for row in rows:
         runs = f"{row['done']} of {row['needed']}" if row["needed"] else "–"
         hours = hours_words(row["hours"]) if row["done"] < row["needed"] else ""
         lacking = len(row["methods missing"])
         table.add_row(
-            row["id"],
-            row["title"],
+            f"[bold]{row['id']}[/bold]\n{row['title']}",
             f"[green]{runs}" if row["done"] == row["needed"] else runs,
             hours,
             ", ".join(f"{source} {state}" for source, state in row["data"].items() if state != "there")
