@@ -127,8 +127,12 @@ def comparison_tables(rows: Sequence[Row]) -> list[Table]:
         table = plain_table(
             title, "method", *(f"{name} {each.arrow}" for name, each in zip(titles, columns, strict=True))
         )
+        table.collapse_padding = True
         for row in rows:
-            cells = [(each.text(row.cells[each.name]), row.cells[each.name].best) for each in columns]
+            # Without a space, as lines are broken there.
+            cells = [
+                (each.text(row.cells[each.name]).replace("± ", "±"), row.cells[each.name].best) for each in columns
+            ]
             table.add_row(escape(row.label), *(f"[bold]{text}[/bold]" if best else text for text, best in cells))
         tables.append(table)
     return tables
