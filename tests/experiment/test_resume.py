@@ -5,11 +5,8 @@ import errno
 import json
 import os
 import platform
-import shlex
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -329,66 +326,6 @@ def test_minutes_below_nothing_are_refused(tmp_path: Path, capsys: pytest.Captur
     command = ["run", "seq-digits", "--checkpoint-minutes", "-1", "--out", str(tmp_path / "runs")]
     assert main(command) == 2
     assert "--checkpoint-minutes -1 must not be negative" in capsys.readouterr().err
-
-
-COMMAND = ["run", "seq-digits", "--width", "0.125", "--tasks", "2", "--epochs", "6", "--json", "--seed", "3"]
-
-
-def started(out: Path, *program: str) -> subprocess.Popen[str]:
-    """`sparc run`, once it trains."""
-    process = subprocess.Popen(
-        [sys.executable, *(program or ("-m", "sparc")), *COMMAND, "--fresh", "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for _ in range(600):
-        if list(out.glob("*/checkpoints/step-*")):
-            return process
-        time.sleep(0.05)
-    process.kill()
-    raise AssertionError(process.communicate())
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_keeps_a_checkpoint_and_tells_how_to_go_on(
-    tmp_path: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str]
-) -> None:
-    process = started(tmp_path)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    *_, last = said.strip().splitlines()
-    assert "stopped at task" in last
-    again = shlex.split(last.split("to go on: ")[1])
-    assert again == ["sparc", *COMMAND, "--out", str(tmp_path)]
-    if number == signal.SIGTERM:
-        return
-    assert main(again[1:]) == 0
-    resumed = json.loads(capsys.readouterr().out)["runs"][0]
-    assert main([*COMMAND, "--out", str(tmp_path / "whole")]) == 0
-    assert json.loads(capsys.readouterr().out)["runs"][0]["state_sha256"] == resumed["state_sha256"]
-
-
-SLOW = """
-import sys, time
-from sparc import files
-from sparc.cli.main import main
-files.boundary = lambda where, path: time.sleep(0.5)
-sys.exit(main())
-"""
-
-
-def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
-    process = started(tmp_path, "-c", SLOW)  # whose checkpoints take seconds
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    while "keeping a checkpoint" not in (line := process.stderr.readline()):
-        assert line, "the notice comes"
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopped at" not in said
 
 
 MEMORY = """

@@ -340,8 +340,9 @@ class Trainer:
                 self.keeper.keep(self.snapshot)
 
     def _on_device(self, part: Tensor) -> Tensor:
-        """Through memory that a GPU can read by itself, so that nobody has to wait for it."""
-        return part.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else part
+        """On CUDA through memory that the GPU can read by itself, so that nobody has to wait for it."""
+        part = part.pin_memory() if self.device.type == "cuda" else part
+        return part.to(self.device, non_blocking=True)
 
 
 def in_batches(order: Tensor, batch: int) -> list[Tensor]:
