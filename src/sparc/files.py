@@ -2,11 +2,12 @@
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -105,11 +106,17 @@ def _umask() -> int:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Have a file or a folder to oneself: whoever comes second is refused. A process that dies loses its lock."""
+def locked(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Have a file or a folder to oneself; a process that dies loses its lock.
+
+    Whoever comes second is refused, or with `wait`, which is called again and again meanwhile, has to wait.
+    """
     lock = _lock_of(path)
-    for attempt in range(TRIES):
-        time.sleep(PAUSE if attempt else 0)
+    for attempt in range(TRIES) if wait is None else itertools.count():
+        if attempt:
+            time.sleep(PAUSE)
+            if wait is not None:
+                wait()
         try:
             # Not through a link, which somebody else may have put there.
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

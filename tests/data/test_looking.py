@@ -3,6 +3,8 @@
 import ast
 import hashlib
 import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -91,20 +93,48 @@ def test_the_home_folder_has_the_cache_unless_told_otherwise(tmp_path, monkeypat
         find("cifar10").load()
 
 
-def test_what_is_fetched_is_kept(tiny_cifar, pack, serve, cache, monkeypatch):
+@pytest.fixture
+def nearby(tiny_cifar, pack, serve):
+    """CIFAR-100, to be fetched from a server of this machine."""
     content = pack(serve.folder / "cifar-100-binary.tar.gz", tiny_cifar(100).files("binary")).read_bytes()
     url = f"https://127.0.0.1:{serve.port}/cifar-100-binary.tar.gz"
 
     class Nearby(Cifar100):
         remote = Remote(url, hashlib.sha256(content).hexdigest(), len(content))
 
+    return Nearby()
+
+
+def test_what_is_fetched_is_kept(nearby, cache, monkeypatch):
     steps = []
-    train, _ = Nearby().load(progress=lambda *step: steps.append(step))
+    train, _ = nearby.load(progress=lambda *step: steps.append(step))
     assert train.counts() == [2] * 100
-    assert (cache / "cifar100" / "cifar-100-binary.tar.gz").read_bytes() == content
+    content = (cache / "cifar100" / "cifar-100-binary.tar.gz").read_bytes()
+    assert hashlib.sha256(content).hexdigest() == nearby.remote.sha256
     assert steps[-1][1:] == (len(content), len(content))
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
-    assert Nearby().load().train.fingerprint() == train.fingerprint()
+    assert nearby.load().train.fingerprint() == train.fingerprint()
+
+
+def test_two_at_once_fetch_a_set_once(nearby, serve, cache):
+    waiting = threading.Event()
+
+    def tell(what, done, total):
+        if "which another process fetches" in what:
+            waiting.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        second = []
+
+        def wait_for_the_second(what, done, total):
+            if not second:
+                second.append(pool.submit(nearby.load, progress=tell))
+                assert waiting.wait(60)
+
+        first = nearby.load(progress=wait_for_the_second)
+        assert second[0].result().train.fingerprint() == first.train.fingerprint()
+    assert len(serve.asked) == 1
+    assert [path.name for path in cache.iterdir()] == ["cifar100"]
 
 
 def test_what_is_pinned():

@@ -11,6 +11,7 @@ from sparc.data.imageset import Splits, check_no_class_is_empty
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError
+from sparc.files import check_writable, locked, make_folder
 
 VARIABLE = "SPARC_DATA"
 
@@ -62,10 +63,14 @@ class StoredSource(Source):
         if self.remote is None:
             raise InputError(f"{self.title} is {looked}, and it has no official download: {todo}")
         folder = cache / self.name
-        try:
-            fetch(self.remote, folder, progress)
-        except DownloadError as error:
-            raise InputError(f"{self.title} is {looked}, and {error}: {todo}") from error
+        check_writable(cache, "the cache")
+        make_folder(cache)
+        with locked(folder, lambda: progress(f"waiting for {self.title}, which another process fetches", 0, None)):
+            try:
+                if not self.lies_in(folder):
+                    fetch(self.remote, folder, progress)
+            except DownloadError as error:
+                raise InputError(f"{self.title} is {looked}, and {error}: {todo}") from error
         found = self.read(folder, progress)
         assert found is not None
         return self._checked(found, folder)
