@@ -137,6 +137,14 @@ def test_two_at_once_fetch_a_set_once(nearby, serve, cache):
     assert [path.name for path in cache.iterdir()] == ["cifar100"]
 
 
+def test_a_cache_that_cannot_be_written(nearby, serve, cache):
+    cache.parent.rmdir()
+    cache.parent.touch()
+    with pytest.raises(InputError, match=f"the cache {cache} cannot be written"):
+        nearby.load()
+    assert serve.asked == []
+
+
 def test_what_is_pinned():
     for source in (Cifar10, Cifar100, type(find("tinyimagenet"))):
         assert source.remote.url.startswith("https://")

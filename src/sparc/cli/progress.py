@@ -8,6 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sparc.data.progress import amount
 from sparc.train import Observer, StageReport, TrainingReport
 
 LINE_SECONDS = 10
@@ -46,7 +47,7 @@ class Display:
     def loading(self, what: str, done: int, total: int | None) -> None:
         """A source downloads or decodes."""
         share = done / total if total else 0.0
-        self.show(what, share, f"{done:,}" + (f" of {total:,}" if total else ""))
+        self.show(what, share, amount(done, total))
 
     def observe(self, tasks: int, folder: Path | None = None) -> Observer:
         """Training begins."""
@@ -56,7 +57,7 @@ class Display:
         if self.live:
             self.bar.update(self.row, description=f"{self.title}: {what}", completed=share, note=note)
         elif time.monotonic() - self.said > LINE_SECONDS:
-            self.line(f"{what}, {share:.0%}, {note}")
+            self.line(f"{what}, {share:.0%}, {note}" if note else what)
 
     def warn(self, sentence: str) -> None:
         self.console.print(f"sparc: {sentence}", highlight=False, soft_wrap=True, markup=False)

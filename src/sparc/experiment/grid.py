@@ -11,6 +11,7 @@ import torch
 
 from sparc.data.benchmarks import BENCHMARKS
 from sparc.data.imageset import Splits
+from sparc.data.progress import amount
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
 from sparc.experiment.result import Result, read_result
@@ -135,7 +136,7 @@ class Worker:
                 job.out,
                 job.data,
                 job.device,
-                progress=lambda what, done, total: tell(f"{what}, {done:,}" + (f" of {total:,}" if total else "")),
+                progress=lambda what, done, total: tell(", ".join(filter(None, (what, amount(done, total))))),
                 observe=lambda tasks, folder: _Telling(tell),
                 splits=self.splits if key == self.key else None,
                 minutes=job.minutes,
