@@ -82,6 +82,8 @@ def test_tables_for_other_programs(runs: Path, tmp_path: Path) -> None:
         ]
     assert main(["report", str(runs), "--format", "latex", "--out", str(tmp_path / "a.tex")]) == 0
     assert r"\begin{tabular}" in (tmp_path / "a.tex").read_text()
+    assert main(["report", str(runs), "--format", "markdown", "--out", str(tmp_path / "a.md")]) == 0
+    assert "| Method | Class-IL A_T" in (tmp_path / "a.md").read_text()
 
 
 def test_the_numbers_as_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

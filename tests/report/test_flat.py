@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
 from sparc.report.comparison import COLUMNS
-from sparc.report.flat import as_csv, as_latex, latex
+from sparc.report.flat import as_csv, as_latex, as_markdown, latex, markdown
 from sparc.report.study import Study, studies
 
 Make = Callable[..., Result]
@@ -76,3 +76,35 @@ def test_any_name_is_only_words_to_latex(name: str) -> None:
     ours = r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}|\\[&%$#_{}]"
     left = re.sub(ours, "", latex(name))
     assert not set(left) & set("\\&%$#_{}~^<>\n\r")
+
+
+def test_markdown_has_the_best_in_bold_and_dashes_where_nothing_is_defined(result: Make) -> None:
+    low = ((90,), (10, 20))
+    text = as_markdown(
+        study(
+            result(),
+            result(seed=1, rows=((90,), (70, 80))),
+            result("sgd", rows=low),
+            result("packnet", needs_task=True),
+        )
+    )
+    about, _, head, rule, *rows = text.splitlines()
+    assert about == "seq-digits, 2 tasks, 1 to 2 seeds; mean ± deviation of a sample, accuracies in percent"
+    assert head.startswith("| Method | Class-IL A_T ↑ | Task-IL A_T ↑ |")
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| SPARC", "**72.50** ± 3.54"],
+        ["| SGD", "15.00"],
+        ["| PackNet", "–"],
+    ]
+    assert {line.count("|") for line in (head, rule, *rows)} == {14}
+
+
+@given(st.text())
+def test_any_name_stays_in_its_cell_of_markdown(result: Make, method: str) -> None:
+    made = result(method)
+    *_, row = as_markdown(study(made)).split("\n")[:-1]
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 14
+
+
+def test_any_name_is_only_words_to_markdown() -> None:
+    assert markdown("[a](b) <i> `c`") == r"\[a\](b) \<i\> \`c\`"

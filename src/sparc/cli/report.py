@@ -12,7 +12,7 @@ from sparc.cli.parse import parse
 from sparc.errors import InputError
 from sparc.experiment import find_results, read_losses
 from sparc.files import check_output, check_writable, write_atomic
-from sparc.report.flat import as_csv, as_latex
+from sparc.report.flat import as_csv, as_latex, as_markdown
 from sparc.report.gallery import all_figures
 from sparc.report.page import page
 from sparc.report.raster import png
@@ -20,7 +20,14 @@ from sparc.report.study import Study, studies
 from sparc.report.svg import standalone
 from sparc.text import one_line
 
-USUAL = {"html": "report.html", "csv": "report.csv", "latex": "report.tex", "svg": "figures", "png": "figures"}
+USUAL = {
+    "html": "report.html",
+    "csv": "report.csv",
+    "latex": "report.tex",
+    "markdown": "report.md",
+    "svg": "figures",
+    "png": "figures",
+}
 
 
 @dataclass(frozen=True)
@@ -28,9 +35,9 @@ class Arguments:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUNS …")] = (Path("runs"),)
     """Folders of runs, as given to `sparc run --out`, or single runs' folders."""
     out: Path | None = None
-    """The file, or for svg and png the folder, that is written; by default report.html, .csv, .tex, or figures."""
-    format: Literal["html", "png", "svg", "csv", "latex"] = "html"
-    """One page with everything, a folder of figures, a line a run, or a table for a paper."""
+    """The file, or for svg and png the folder, that is written; by default report.html, .csv, .tex, .md, or figures."""
+    format: Literal["html", "png", "svg", "csv", "latex", "markdown"] = "html"
+    """One page with everything, a folder of figures, a line a run, or a table for a paper or a README."""
     json: bool = False
     """Print the numbers that are compared as JSON, beside what is written."""
 
@@ -52,13 +59,13 @@ def main(arguments: list[str]) -> int:
     if figures:
         _write_figures(compared, out, given.format)
     else:
-        write = {"html": page, "csv": as_csv, "latex": as_latex}[given.format]
+        write = {"html": page, "csv": as_csv, "latex": as_latex, "markdown": as_markdown}[given.format]
         write_atomic(out, write(compared).encode())
     if given.json:
         rows = [{"benchmark": study.benchmark, "rows": [row.as_json() for row in study.rows]} for study in compared]
         print(json.dumps({"out": str(out), "studies": rows}, allow_nan=False))
     else:
-        what = {"html": "page", "csv": "table", "latex": "table"}.get(given.format, "figures")
+        what = "page" if given.format == "html" else "figures" if figures else "table"
         print(f"{what}: {one_line(str(out))}")
     return 0
 

@@ -1,4 +1,4 @@
-"""Comparisons as files for other programs: CSV, a line a run, and LaTeX, a table a study."""
+"""Comparisons as files for other programs: CSV, a line a run; LaTeX and Markdown, a table a study."""
 
 import csv
 import io
@@ -40,7 +40,11 @@ def as_csv(studies: Sequence[Study]) -> str:
 
 
 def as_latex(studies: Sequence[Study]) -> str:
-    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_table, studies))
+    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_latex_table, studies))
+
+
+def as_markdown(studies: Sequence[Study]) -> str:
+    return "\n".join(map(_markdown_table, studies))
 
 
 def latex(text: str) -> str:
@@ -52,12 +56,21 @@ def latex(text: str) -> str:
     return "".join(LATEX_LETTERS.get(letter, letter) for letter in one_line(text))
 
 
+def markdown(text: str) -> str:
+    r"""The text as it stands.
+
+    >>> print(markdown("a*b|c"))
+    a\*b\|c
+    """
+    return re.sub(r"([\\`*_\[\]<>|~#&$@])", r"\\\1", one_line(text))
+
+
 def _harmless(text: str) -> str:
     """A spreadsheet takes a cell that begins so for something to compute; a quotation mark before it makes it text."""
     return f"'{one_line(text)}" if re.match(r"[=+\-@\t\r]", text) else one_line(text)
 
 
-def _table(study: Study) -> str:
+def _latex_table(study: Study) -> str:
     groups, rules, start = [], [], 2
     for group, columns in grouped(MAIN):
         groups.append(rf"\multicolumn{{{len(columns)}}}{{c}}{{{_symbols(group)}}}")
@@ -72,7 +85,10 @@ def _table(study: Study) -> str:
         " ".join(rules),
         " & ".join(["Method", *heads]) + r" \\",
         r"\midrule",
-        *(" & ".join([latex(row.label), *(_cell(column, row) for column in MAIN)]) + r" \\" for row in study.rows),
+        *(
+            " & ".join([latex(row.label), *(_latex_cell(column, row) for column in MAIN)]) + r" \\"
+            for row in study.rows
+        ),
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -84,8 +100,25 @@ def _symbols(title: str) -> str:
     return "".join(SYMBOLS.get(part) or latex(part) for part in re.split("(A_T|Ā)", title))
 
 
-def _cell(column: Column, row: Row) -> str:
+def _latex_cell(column: Column, row: Row) -> str:
     cell = row.cells[column.name]
     mean, spread = map(latex, column.parts(cell))
     mean = rf"\textbf{{{mean}}}" if cell.best else mean
     return rf"{mean} $\pm$ {spread}" if spread else mean
+
+
+def _markdown_table(study: Study) -> str:
+    heads = [f"{column.title} {column.arrow}" for column in MAIN]
+    lines = [
+        ["Method", *heads],
+        ["---", *("---:" for _ in heads)],
+        *([markdown(row.label), *(_markdown_cell(column, row) for column in MAIN)] for row in study.rows),
+    ]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{markdown(study.in_a_line())}; mean ± deviation of a sample, accuracies in percent\n\n{table}"
+
+
+def _markdown_cell(column: Column, row: Row) -> str:
+    cell = row.cells[column.name]
+    mean, spread = column.parts(cell)
+    return " ± ".join(filter(None, (f"**{mean}**" if cell.best else mean, spread)))
