@@ -12,9 +12,9 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
+from sparc.cli.warn import warn
 from sparc.discovery import unknown
 from sparc.errors import InputError
-from sparc.text import one_line
 
 VERBS = {
     "learn": "teach a model the classes in a folder of pictures",
@@ -103,5 +103,5 @@ def _stopping_at_once() -> Iterator[None]:
 
 
 def _complain(sentence: str, code: int = 2) -> int:
-    print(f"sparc: {one_line(sentence)}", file=sys.stderr, flush=True)
+    warn(sentence)
     return code

@@ -1,7 +1,6 @@
 """`sparc report`: make a page, figures or tables of runs."""
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,6 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from sparc.cli.parse import parse
+from sparc.cli.warn import warn
 from sparc.errors import InputError
 from sparc.experiment import find_results, read_losses
 from sparc.files import check_output, check_writable, write_atomic
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     else:
         check_output(out)
-    runs = find_results(given.runs, warn=lambda sentence: print(f"sparc: {one_line(sentence)}", file=sys.stderr))
+    runs = find_results(given.runs, warn)
     if out.resolve() in {(folder / "result.json").resolve() for folder in runs}:
         raise InputError(f"--out {out} is a result itself: name another file")
     compared = studies(runs, {folder: read_losses(folder) for folder in runs})

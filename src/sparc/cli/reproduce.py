@@ -15,6 +15,7 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.threads import use_threads
+from sparc.cli.warn import warn
 from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
@@ -95,7 +96,7 @@ def results_in(out: Path) -> list[Result]:
     runs = list_runs(out) if out.exists() else []
     for each in runs:
         if each.result is None and RunFolder(each.folder).result.exists():
-            _say(Console(stderr=True), f"sparc: {each.where}")
+            warn(each.where)
     return [each.result for each in runs if each.result is not None]
 
 
