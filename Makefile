@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Small nets gain little from a second thread; two processes with one each are nearly twice as fast.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-long check bench clean help
+.PHONY: demo test test-long check bench results clean help
 
 help:
 	@echo "make demo       learn Seq-Digits with SPARC, and look at the result"
@@ -12,6 +12,7 @@ help:
 	@echo "make check      style, types, import layers, and every example in README and docstrings"
 	@echo "make test-long  the tests that take minutes"
 	@echo "make bench      how fast it is on this machine, in about five minutes"
+	@echo "make results    make what is missing of results/, which takes hours: make results DATA=folder"
 
 demo: .venv/installed
 	$(BIN)/sparc run seq-digits --fresh
@@ -32,6 +33,15 @@ check: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
+
+# DATA is where the data sets lie, if not where `sparc run` looks by itself. Runs that are there are not made again.
+METHODS := sgd,joint,er,der++,er-ace,lwf,oewc,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
+results: .venv/installed
+	$(BIN)/sparc run seq-cifar100-5 --out results/sparc $(if $(DATA),--data $(DATA))
+	$(BIN)/sparc compare seq-cifar100-5 --methods $(METHODS) --set epochs=2 width=0.25 buffer=500 --out results/methods \
+		$(if $(DATA),--data $(DATA))
+	$(BIN)/sparc report results/sparc --out results/sparc.html
+	$(BIN)/sparc report results/methods --out results/methods.html
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

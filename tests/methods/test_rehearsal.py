@@ -82,7 +82,6 @@ def test_replayed_pictures_are_augmented_again() -> None:
 def test_the_terms_of_derpp() -> None:
     """Batch, logits on one draw, labels on another: weights 1, α and β, through the net one after another."""
     method, net = learner(DERpp, DerppSettings(buffer=8, replay=3, alpha=0.3, beta=0.7))
-    method.all_classes.fill_(10)
     first, second = batch(0, [0, 1] * 4), batch(1, [2, 3, 2])
     method.loss(first)
     method.buffer.logits += 0.5  # as if the net had spoken otherwise then
@@ -92,7 +91,7 @@ def test_the_terms_of_derpp() -> None:
     assert torch.equal(shown[0], second.images)
     assert not torch.equal(shown[1], shown[2]), "two draws"
     places = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in shown[2]]
-    expected = cross_entropy(said(second.images), second.labels) + 0.3 * 0.25 * 5 / 10
+    expected = cross_entropy(said(second.images), second.labels) + 0.3 * 0.25
     expected = expected + 0.7 * cross_entropy(said(shown[2]), first.labels[places])
     torch.testing.assert_close(loss, expected)
 
@@ -106,21 +105,35 @@ def test_derpp_stores_what_the_net_said_of_the_batch() -> None:
 
 
 def test_classes_unknown_when_a_picture_was_stored_are_left_out() -> None:
-    logits = torch.tensor([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]], requires_grad=True)
+    logits = torch.tensor([[1.0, 2.0, 9.0, 9.0], [3.0, 4.0, 9.0, 9.0]], requires_grad=True)
     stored = torch.tensor([[1.0, math.nan], [0.0, 2.0]])
-    error = squared_error(logits, stored, torch.tensor(4))
+    error = squared_error(logits, stored)
     assert error.item() == pytest.approx((0 + 9 + 4) / (2 * 4))
     error.backward()
     assert logits.grad is not None
-    torch.testing.assert_close(logits.grad, torch.tensor([[0.0, 0.0, 0.0], [6 / 8, 4 / 8, 0.0]]))
+    torch.testing.assert_close(logits.grad, torch.tensor([[0.0, 0.0, 0.0, 0.0], [6 / 8, 4 / 8, 0.0, 0.0]]))
 
 
-def test_derpp_knows_how_many_classes_will_come(stream: Stream) -> None:
+def test_derpp_stores_what_it_thinks_of_classes_to_come(stream: Stream, augment: Augment) -> None:
+    """Otherwise nothing would keep old pictures from being taken for new classes."""
+    method = DERpp(DerppSettings(width=1 / 16, buffer=8), 1, (8, 8), seeded(0, "method"))
+    method.augment = augment
+    images = torch.zeros(2, 1, 8, 8)
+    for number in (0, 1):
+        method.begin_task(stream[number])
+        assert method.logits(images).shape[1] == sum(stream.sizes[: number + 1]), "of classes seen"
+        labels = torch.tensor(stream[number].classes)
+        originals = torch.zeros(len(labels), 1, 8, 8, dtype=torch.uint8)
+        method.loss(Batch(augment.normalize(originals), labels, False, originals))
+        assert method.buffer.logits.shape[1] == sum(stream.sizes)
+        assert not method.buffer.logits.isnan().any()
+
+
+def test_derpp_grows_where_nobody_knows_what_will_come(stream: Stream) -> None:
     method = DERpp(DerppSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
-    method.begin_task(stream[0])
-    assert method.all_classes == sum(stream.sizes)
-    method.begin_task(replace(stream[1], all_classes=None))
-    assert method.all_classes == sum(stream.sizes[:2])
+    for number in (0, 1):
+        method.begin_task(replace(stream[number], all_classes=None))
+        assert method.net.classes == sum(stream.sizes[: number + 1])
 
 
 @pytest.mark.parametrize(("settings", "alpha"), [({}, 0.1), ({"buffer": 500}, 0.2), ({"buffer": 500, "alpha": 0}, 0)])

@@ -2,9 +2,11 @@
 
 Buzzega, Boschini, Porrello, Abati and Calderara, "Dark Experience for General Continual Learning: a Strong, Simple
 Baseline", NeurIPS 2020. The batch and the two draws from the buffer go through the net one after another: joined, they
-would share batch norm's statistics. The head grows, so logits are compared for the classes that there were when a
-picture was stored; the mean is over all classes that will ever come, where that is known, as with the authors' head of
-constant size, or α would weigh more.
+would share batch norm's statistics.
+
+As the authors', the head has room for all classes that will ever come, where their number is known: what the net thinks
+of classes to come is stored and replayed as well, so that old pictures are not taken for new classes later. Where it is
+not known, the head grows, and logits are compared for the classes that there were when a picture was stored.
 """
 
 from dataclasses import dataclass
@@ -45,27 +47,31 @@ class DERpp(Rehearsal):
         super().__init__(settings, *rest)
         self.alpha = settings.alpha if settings.alpha is not None else 0.1 if settings.buffer < 500 else 0.2
         self.beta = settings.beta
-        self.all_classes: Tensor
-        self.register_buffer("all_classes", torch.tensor(0))
-        """That will ever come, or have come so far."""
+        self.seen_classes: Tensor
+        self.register_buffer("seen_classes", torch.tensor(0))
 
     def begin_task(self, task: Task) -> None:
-        super().begin_task(task)
-        self.all_classes.fill_(task.all_classes or self.net.classes)
+        self.seen_classes.fill_(task.classes.stop)
+        missing = max(task.classes.stop, task.all_classes or 0) - self.net.classes
+        if missing:
+            self.net.add_classes(missing)
+
+    def logits(self, images: Tensor) -> Tensor:
+        return super().logits(images)[:, : int(self.seen_classes)]
 
     def loss(self, batch: Batch) -> Tensor:
         logits = self.net(batch.images)
         loss = cross_entropy(logits, batch.labels)
         if len(self.buffer):
             images, _, stored = self.replay()
-            loss = loss + self.alpha * squared_error(self.net(images), stored, self.all_classes)
+            loss = loss + self.alpha * squared_error(self.net(images), stored)
             images, labels, _ = self.replay()
             loss = loss + self.beta * cross_entropy(self.net(images), labels)
         self.buffer.add(batch.originals, batch.labels, logits.detach())
         return loss
 
 
-def squared_error(logits: Tensor, stored: Tensor, classes: Tensor) -> Tensor:
-    """Mean over so many classes; those that were not known when a picture was stored are nan there, and count as 0."""
+def squared_error(logits: Tensor, stored: Tensor) -> Tensor:
+    """Mean over all that there are now; those that were not known when a picture was stored are nan, and count as 0."""
     known = ~stored.isnan()
-    return (logits[:, : stored.shape[1]] - stored)[known].square().sum() / (len(stored) * classes)
+    return (logits[:, : stored.shape[1]] - stored)[known].square().sum() / logits.numel()
