@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
 from sparc.metrics import summarize
-from sparc.report.comparison import COLUMN, COLUMNS, MAIN, Row, compare, landings, matrix, ranked, stages, streams
+from sparc.report.comparison import (
+    COLUMN,
+    COLUMNS,
+    MAIN,
+    Row,
+    compare,
+    landings,
+    matrix,
+    ranked,
+    stages,
+    streams,
+    told_by_task,
+)
 from sparc.report.tables import summary
 
 Make = Callable[..., Result]
@@ -108,6 +120,17 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make
     assert matrix(row, "task_il") == [[100, None], [100, 100]]
     assert best(rows, "class_il.accuracy") == ["SPARC"]
     assert [each.label for each in ranked(rows)] == ["SPARC", "SGD", "PackNet"]
+
+
+def test_what_a_method_tells_of_each_task_is_a_mean_over_seeds(result: Make) -> None:
+    (row,) = compare(
+        [
+            result(change={"by_task": {"norm": [1.0, 2.0], "short": [1.0], "first alone": [1.0, 1.0]}}),
+            result(seed=1, change={"by_task": {"norm": [3.0, 2.0], "short": [1.0]}}),
+        ]
+    )
+    assert [cell.mean for cell in told_by_task(row)["norm"]] == [2.0, 2.0]
+    assert list(told_by_task(row)) == ["norm"]
 
 
 def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:

@@ -161,6 +161,16 @@ def landings(row: Row) -> list[Cell] | None:
     return [_cell(list(values)) for values in zip(*shares, strict=True)]
 
 
+def told_by_task(row: Row) -> dict[str, list[Cell]]:
+    """What the method itself tells of each task, by its name; only what every seed has for all tasks."""
+    told = {}
+    for name in row.results[0].by_task:
+        each = [result.by_task.get(name, []) for result in row.results]
+        if all(len(values) == len(result.sizes) for values, result in zip(each, row.results, strict=True)):
+            told[one_line(name)] = [_cell(list(values)) for values in zip(*each, strict=True)]
+    return told
+
+
 def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]:
     """None for what cannot be said, such as the deviation of a single value.
 

@@ -79,7 +79,7 @@ def _landings(axis: "Axes", result: Result) -> None:
     axis.bar(places, shares, color="tab:blue")
     even = 100 * np.array(result.sizes) / sum(result.sizes)
     axis.step([-0.5, *(places + 0.5)], [even[0], *even], where="pre", color="black", linestyle="--", label="if even")
-    axis.set(title=title, xlabel="task", ylim=(0, None))
+    axis.set(title=title, xlabel="task", ylim=(0, 1.2 * max(*shares, *even)))  # the legend is above the bars
     axis.set_xticks(*_ticks(len(shares)))
     axis.legend(frameon=False)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparc.report.axis import Axis
 from sparc.report.charts import MOST_WRITTEN, Head, Series, bars, heat_map, lines, points
-from sparc.report.comparison import Cell, Setting, landings, matrix, mean_and_deviation, stages
+from sparc.report.comparison import Cell, Setting, landings, matrix, mean_and_deviation, stages, told_by_task
 from sparc.report.drawing import Drawing
 from sparc.report.study import Study
 from sparc.report.words import SETTING_TITLES
@@ -82,7 +82,7 @@ def loss_figures(study: Study) -> list[Figure]:
 
 
 def row_figures(study: Study, place: int) -> list[Figure]:
-    """A method's accuracy matrices, and where test pictures land."""
+    """A method's accuracy matrices, where test pictures land, and what else it tells of each task."""
     row, note = study.rows[place], study.in_a_line(study.rows[place])
     name = f"{place + 1:02}-{re.sub(r'[^a-z0-9]+', '-', row.label.lower()).strip('-')[:50]}"
     drawn = []
@@ -101,6 +101,15 @@ def row_figures(study: Study, place: int) -> list[Figure]:
         head = Head(f"{row.label}: where test pictures land", note)
         drawing = bars(head, "task whose class they are given", y, series, even, "if every class were given as often")
         drawn.append(Figure(f"landings-{name}", LANDING_CAPTION, drawing))
+    told = [Series(title, at, list(enumerate(cells, 1))) for at, (title, cells) in enumerate(told_by_task(row).items())]
+    told = [series for series in told if series.known()]
+    if told:
+        highest = max(mean + spread for series in told for _, mean, spread in series.known())
+        lowest = min(mean - spread for series in told for _, mean, spread in series.known())
+        x = Axis("task", 1, len(study.first.sizes), whole=True)
+        y = Axis("as the method tells it", min(lowest, 0.0), highest)
+        head = Head(f"{row.label}: {', '.join(series.label for series in told)}", note)
+        drawn.append(Figure(f"by-task-{name}", TOLD_CAPTION, lines(head, x, y, told)))
     return drawn
 
 
@@ -120,6 +129,7 @@ MATRIX_CAPTIONS = {
     "task_il": "Percent right, chosen among the task’s own classes.",
 }
 LANDING_CAPTION = "After the last task. Bars above the dashed line draw too many pictures."
+TOLD_CAPTION = "What the method says of itself, task by task. The band is one deviation over seeds to each side."
 LOSS_CAPTION = "Mean over seeds. Losses of different methods are made of different parts: compare shapes, not heights."
 
 
