@@ -27,3 +27,12 @@ def spread(numbers: Iterable[int], one: str) -> str:
     """
     fewest, *_, most = sorted(numbers) * 2
     return counted(most, one) if fewest == most else f"{fewest} to {counted(most, one)}"
+
+
+def amount(done: int, total: int | None) -> str:
+    """How much is done, of how much if that is known.
+
+    >>> amount(1200, 60000), amount(1200, None), amount(0, None)
+    ('1,200 of 60,000', '1,200', '')
+    """
+    return f"{done:,} of {total:,}" if total else f"{done:,}" if done else ""

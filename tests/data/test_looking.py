@@ -140,9 +140,24 @@ def test_two_at_once_fetch_a_set_once(nearby, serve, cache):
 def test_a_cache_that_cannot_be_written(nearby, serve, cache):
     cache.parent.rmdir()
     cache.parent.touch()
-    with pytest.raises(InputError, match=f"the cache {cache} cannot be written"):
+    with pytest.raises(InputError, match=f"XDG_CACHE_HOME's {cache} cannot be written"):
         nearby.load()
     assert serve.asked == []
+
+
+@pytest.mark.parametrize("link", ["", "cifar100"])
+def test_a_link_to_a_folder_that_is_gone_is_filled_again(nearby, cache, tmp_path, link):
+    (cache / link).parent.mkdir(parents=True, exist_ok=True)
+    (cache / link).symlink_to(tmp_path / "gone" / "away")
+    assert nearby.load().train.counts() == [2] * 100
+    assert (tmp_path / "gone" / "away").is_dir()
+
+
+def test_what_a_killed_download_left_is_cleared_away(nearby, cache):
+    (cache / "cifar100").mkdir(parents=True)
+    (cache / "cifar100" / ".cifar-100-binary.tar.gz.x.part").write_bytes(b"begun")
+    nearby.load()
+    assert [path.name for path in (cache / "cifar100").iterdir()] == ["cifar-100-binary.tar.gz"]
 
 
 def test_what_is_pinned():

@@ -134,6 +134,10 @@ def test_derpp_grows_where_nobody_knows_what_will_come(stream: Stream) -> None:
     for number in (0, 1):
         method.begin_task(replace(stream[number], all_classes=None))
         assert method.net.classes == sum(stream.sizes[: number + 1])
+    told = DERpp(DerppSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    told.begin_task(stream[0])
+    told.begin_task(replace(stream[1], all_classes=None))
+    assert told.net.classes == sum(stream.sizes), "room that was made stays"
 
 
 @pytest.mark.parametrize(("settings", "alpha"), [({}, 0.1), ({"buffer": 500}, 0.2), ({"buffer": 500, "alpha": 0}, 0)])

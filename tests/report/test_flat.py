@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from sparc.experiment.result import Result
 from sparc.report.comparison import COLUMNS
@@ -89,7 +90,7 @@ def test_markdown_has_the_best_in_bold_and_dashes_where_nothing_is_defined(resul
         )
     )
     about, _, head, rule, *rows = text.splitlines()
-    assert about == "seq-digits, 2 tasks, 1 to 2 seeds; mean ± deviation of a sample, accuracies in percent"
+    assert about == "Accuracies in percent, mean ± deviation of a sample; seq-digits, 2 tasks, 1 to 2 seeds"
     assert head.startswith("| Method | Class-IL A_T ↑ | Task-IL A_T ↑ |")
     assert [row.split(" | ")[:2] for row in rows] == [
         ["| SPARC", "**72.50** ± 3.54"],
@@ -106,5 +107,7 @@ def test_any_name_stays_in_its_cell_of_markdown(result: Make, method: str) -> No
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 14
 
 
-def test_any_name_is_only_words_to_markdown() -> None:
-    assert markdown("[a](b) <i> `c`") == r"\[a\](b) \<i\> \`c\`"
+@given(st.text() | st.sampled_from(["[a](b) <i> `c`", "**b** ~~s~~ &amp;", "![i](j)", "a|b\\", "a\n\n- b"]))
+def test_any_name_is_only_words_to_markdown(name: str) -> None:
+    _, inline, _ = MarkdownIt("commonmark").parse(f"x {markdown(name)} x")
+    assert {part.type for part in inline.children or ()} <= {"text", "text_special"}

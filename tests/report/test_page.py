@@ -186,6 +186,23 @@ def test_any_losses_can_be_drawn(result: Make, first: list[float], second: list[
         assert "nan" not in re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
 
 
+by_task = st.dictionaries(st.text("ab<&\n€"), st.lists(st.floats(-1e15, 1e15), min_size=2, max_size=2), max_size=30)
+
+
+@settings(max_examples=30)
+@given(by_task, by_task)
+def test_anything_told_by_task_can_be_drawn(result: Make, first: dict[str, object], second: dict[str, object]) -> None:
+    told = {"tiny": [5e-324, 5e-324], "norm": [1.0, 1.0]}
+    runs = {
+        Path("a"): result(change={"by_task": {**told, **first}}),
+        Path("b"): result(seed=1, change={"by_task": {**told, **second}}),
+    }
+    for some in (runs, {Path("a"): runs[Path("a")]}):
+        text = page(studies(some))
+        assert "tiny, norm" in text
+        assert "nan" not in re.sub(r"<script>.*</script>|<details.*</details>", "", text, flags=re.DOTALL)
+
+
 def test_a_deviation_may_reach_below_the_lowest_power_of_ten(result: Make) -> None:
     runs = {Path(name): result(seed=seed) for seed, name in enumerate("abc")}
     curves = {Path(name): [(1.0, 10.0), (2.0, loss)] for name, loss in zip("abc", (1e-3, 1e-3, 1.0), strict=True)}

@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sparc.data.progress import amount
+from sparc.text import amount, one_line
 from sparc.train import Observer, StageReport, TrainingReport
 
 LINE_SECONDS = 10
@@ -60,7 +60,7 @@ class Display:
             self.line(f"{what}, {share:.0%}, {note}" if note else what)
 
     def warn(self, sentence: str) -> None:
-        self.console.print(f"sparc: {sentence}", highlight=False, soft_wrap=True, markup=False)
+        self.console.print(f"sparc: {one_line(sentence)}", highlight=False, soft_wrap=True, markup=False)
 
     def line(self, text: str) -> None:
         self.said = time.monotonic()

@@ -11,11 +11,11 @@ import torch
 
 from sparc.data.benchmarks import BENCHMARKS
 from sparc.data.imageset import Splits
-from sparc.data.progress import amount
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
 from sparc.experiment.result import Result, read_result
 from sparc.experiment.run import Stop, Stopped, run
+from sparc.text import amount
 from sparc.train import Observer, StageReport, TrainingReport
 
 

@@ -117,6 +117,9 @@ def _check(result: Result) -> None:
         ),
         "config, data and environment should have plain values": _is_plain([config, result.data, result.environment]),
         "counts and seconds should not be negative": all(0 <= count < MOST for count in counts),
+        "what is told by task should be no larger than any count": all(
+            abs(value) < MOST for values in result.by_task.values() for value in values
+        ),
         "parameters should be some": result.parameters > 0,
         "passes should be forward and backward": result.passes.keys() == {"forward", "backward"},
         "seconds should be of training and testing each task": all(

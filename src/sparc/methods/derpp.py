@@ -53,7 +53,7 @@ class DERpp(Rehearsal):
     def begin_task(self, task: Task) -> None:
         self.seen_classes.fill_(task.classes.stop)
         missing = max(task.classes.stop, task.all_classes or 0) - self.net.classes
-        if missing:
+        if missing > 0:
             self.net.add_classes(missing)
 
     def logits(self, images: Tensor) -> Tensor:

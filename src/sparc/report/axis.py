@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MOST_TICKS = 10
+SMALLEST = 1e-300
+"""What lies closer together is taken to be the same: it could not be divided any more."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Axis:
         >>> Axis("", 1, 20, whole=True).ticks()
         [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0]
         """
-        if self.low == self.high:
+        if self.high - self.low < SMALLEST:
             return [self.low]
         if self.whole:
             first, last = math.ceil(self.low), math.floor(self.high)

@@ -35,7 +35,7 @@ class Head:
 class Series:
     label: str
     place: int
-    """Among all: gives it the same colour, marker and dash in every chart."""
+    """Among the methods, or else the quantities, of a page: the same colour, marker and dash for it in every chart."""
     points: Sequence[tuple[float, Cell]]
 
     @property

@@ -71,7 +71,7 @@ def _nothing(axis: "Axes", title: str) -> None:
 
 def _landings(axis: "Axes", result: Result) -> None:
     title = "Where test pictures land at the end, %"
-    if result.landings is None:
+    if result.class_il is None or result.landings is None:
         _nothing(axis, title)
         return
     shares = 100 * task_probabilities(result.landings, result.sizes)

@@ -115,7 +115,8 @@ def _markdown_table(study: Study) -> str:
         *([markdown(row.label), *(_markdown_cell(column, row) for column in MAIN)] for row in study.rows),
     ]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    return f"{markdown(study.in_a_line())}; mean ± deviation of a sample, accuracies in percent\n\n{table}"
+    # Words of ours come first, or a benchmark named "- a" would begin a list.
+    return f"Accuracies in percent, mean ± deviation of a sample; {markdown(study.in_a_line())}\n\n{table}"
 
 
 def _markdown_cell(column: Column, row: Row) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sparc.report.axis import Axis
 from sparc.report.charts import MOST_WRITTEN, Head, Series, bars, heat_map, lines, points
+from sparc.report.colours import SERIES
 from sparc.report.comparison import Cell, Setting, landings, matrix, mean_and_deviation, stages, told_by_task
 from sparc.report.drawing import Drawing
 from sparc.report.study import Study
@@ -14,6 +15,8 @@ from sparc.report.words import SETTING_TITLES
 SETTINGS: tuple[Setting, ...] = ("class_il", "task_il")
 MOST_POINTS = 300
 """Of a line; more cannot be seen."""
+MOST_TOLD = 3 * SERIES
+"""Lines in a chart that can be told apart."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,8 @@ def row_figures(study: Study, place: int) -> list[Figure]:
         head = Head(f"{row.label}: where test pictures land", note)
         drawing = bars(head, "task whose class they are given", y, series, even, "if every class were given as often")
         drawn.append(Figure(f"landings-{name}", LANDING_CAPTION, drawing))
-    told = [Series(title, at, list(enumerate(cells, 1))) for at, (title, cells) in enumerate(told_by_task(row).items())]
-    told = [series for series in told if series.known()]
+    by_name = list(told_by_task(row).items())[:MOST_TOLD]
+    told = [Series(title, at, list(enumerate(cells, 1))) for at, (title, cells) in enumerate(by_name)]
     if told:
         highest = max(mean + spread for series in told for _, mean, spread in series.known())
         lowest = min(mean - spread for series in told for _, mean, spread in series.known())

@@ -11,7 +11,7 @@ from sparc.data.imageset import Splits, check_no_class_is_empty
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError
-from sparc.files import check_writable, locked, make_folder
+from sparc.files import check_writable, clear_parts, locked, make_folder
 
 VARIABLE = "SPARC_DATA"
 
@@ -62,12 +62,13 @@ class StoredSource(Source):
         todo = f"put {self.accepts} into {named or cache}"
         if self.remote is None:
             raise InputError(f"{self.title} is {looked}, and it has no official download: {todo}")
-        folder = cache / self.name
-        check_writable(cache, "the cache")
-        make_folder(cache)
+        folder = (cache / self.name).resolve()  # links of the user's may lead to folders that are gone
+        check_writable(folder.parent, "XDG_CACHE_HOME's")
+        make_folder(folder.parent)
         with locked(folder, lambda: progress(f"waiting for {self.title}, which another process fetches", 0, None)):
             try:
                 if not self.lies_in(folder):
+                    clear_parts(folder)
                     fetch(self.remote, folder, progress)
             except DownloadError as error:
                 raise InputError(f"{self.title} is {looked}, and {error}: {todo}") from error
