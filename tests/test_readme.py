@@ -20,7 +20,7 @@ from sparc.methods import METHODS, Method
 from sparc.train import Trainer, seeded
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "results/README.md"]
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -1,0 +1,21 @@
+"""What results/ says is what the runs in it say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sparc.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+
+
+@pytest.mark.parametrize("runs", sorted(path.name for path in RESULTS.iterdir() if path.is_dir()))
+def test_the_page_has_the_table_of_its_runs(runs: str, tmp_path: Path) -> None:
+    assert main(["report", str(RESULTS / runs), "--format", "markdown", "--out", str(tmp_path / "table.md")]) == 0
+    table = (tmp_path / "table.md").read_text()
+    assert table in (RESULTS / "README.md").read_text()
+    numbers = re.findall(r"\d+\.\d\d", table)
+    shown = (RESULTS / f"{runs}.html").read_text()
+    assert not [number for number in numbers if number not in shown]
