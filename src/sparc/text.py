@@ -1,5 +1,6 @@
 """Words made fit to be shown."""
 
+import re
 from collections.abc import Iterable
 
 
@@ -10,6 +11,15 @@ def one_line(text: str) -> str:
     cat\ndog\x1b[0m naïve
     """
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def markdown(text: str) -> str:
+    r"""The text, as it stands, inside a line of Markdown or a cell of a table.
+
+    >>> print(markdown("a|b *c* <d>"))
+    a\|b \*c\* \<d\>
+    """
+    return re.sub(r"([\\`*_\[\]<>#~|&$@])", r"\\\1", one_line(text))
 
 
 def counted(number: int, one: str, many: str = "") -> str:

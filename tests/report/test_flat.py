@@ -10,8 +10,9 @@ from markdown_it import MarkdownIt
 
 from sparc.experiment.result import Result
 from sparc.report.comparison import COLUMNS
-from sparc.report.flat import as_csv, as_latex, as_markdown, latex, markdown
+from sparc.report.flat import as_csv, as_latex, as_markdown, latex
 from sparc.report.study import Study, studies
+from sparc.text import markdown
 
 Make = Callable[..., Result]
 

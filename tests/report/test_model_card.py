@@ -11,8 +11,8 @@ from sparc.cli.card import main
 from sparc.errors import InputError
 from sparc.learner import forget
 from sparc.model_file import About, LearnedTask, Model, Shape, save
-from sparc.report.model_card import card, markdown
-from sparc.text import one_line
+from sparc.report.model_card import card
+from sparc.text import markdown, one_line
 
 NASTY = (
     "a|b",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sparc.report.comparison import COLUMNS, MAIN, Column, Row, grouped
 from sparc.report.study import Study
-from sparc.text import one_line
+from sparc.text import markdown, one_line
 
 LATEX_LETTERS = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
@@ -54,15 +54,6 @@ def latex(text: str) -> str:
     50 \% of a\_b
     """
     return "".join(LATEX_LETTERS.get(letter, letter) for letter in one_line(text))
-
-
-def markdown(text: str) -> str:
-    r"""The text as it stands.
-
-    >>> print(markdown("a*b|c"))
-    a\*b\|c
-    """
-    return re.sub(r"([\\`*_\[\]<>|~#&$@])", r"\\\1", one_line(text))
 
 
 def _harmless(text: str) -> str:

@@ -1,6 +1,5 @@
 """What a model says of itself: for machines, as tables, and as a model card in Markdown."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.text import Text
 from sparc.model_file import VERSION, About, LearnedTask, Model
 from sparc.report.tables import plain_table
 from sparc.report.words import percent, size
-from sparc.text import counted, one_line
+from sparc.text import counted, markdown, one_line
 
 FEW = 5
 """Names that a table lists before it says how many more there are."""
@@ -106,15 +105,6 @@ def shortened(names: Sequence[str], most: int = FEW) -> str:
     if len(names) <= most:
         return ", ".join(map(one_line, names))
     return f"{', '.join(map(one_line, names[:most]))} … and {len(names) - most:,} more"
-
-
-def markdown(text: str) -> str:
-    r"""The text, as it stands, inside a line of Markdown or a cell of a table.
-
-    >>> print(markdown("a|b *c* <d>"))
-    a\|b \*c\* \<d\>
-    """
-    return re.sub(r"([\\`*_\[\]<>#~|&$@])", r"\\\1", one_line(text))
 
 
 def _by_owner(model: Model) -> dict[str, int]:
