@@ -1,11 +1,13 @@
 """What results/ says is what the runs in it say."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from sparc.cli.main import main
+from sparc.experiment import find_results
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -19,3 +21,14 @@ def test_the_page_has_the_table_of_its_runs(runs: str, tmp_path: Path) -> None:
     numbers = re.findall(r"\d+\.\d\d", table)
     shown = (RESULTS / f"{runs}.html").read_text()
     assert not [number for number in numbers if number not in shown]
+
+
+def test_a_result_is_shown_by_its_command_without_the_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(RESULTS / "sparc", tmp_path / "runs")
+    (tmp_path / "none").mkdir()
+    monkeypatch.setenv("SPARC_DATA", str(tmp_path / "none"))
+    assert main(["run", "seq-cifar100-5", "--seed", "0", "--out", str(tmp_path / "runs")]) == 0
+    (result,) = find_results([RESULTS / "sparc"]).values()
+    assert f"{result.metrics()['class_il'].accuracy:.2f}" in capsys.readouterr().out

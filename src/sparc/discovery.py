@@ -40,7 +40,7 @@ class Registry(Generic[T]):
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """What to say of a name that is not there: the nearest ones that are."""
     known = sorted(known)
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.65)
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
     near = [each for each in near if _likeness(name, each) > _likeness(name, near[0]) - 0.1]
     advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     return InputError(f"unknown {kind} “{name}”: {advice}")

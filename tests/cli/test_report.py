@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,26 @@ def test_single_runs_can_be_named(runs: Path, tmp_path: Path) -> None:
     sgd = next(runs.glob("*-sgd-*"))
     assert main(["report", str(sgd), "--out", str(tmp_path / "a.html")]) == 0
     assert "SPARC" not in (tmp_path / "a.html").read_text()
+
+
+def test_a_result_can_be_named_by_its_file(runs: Path, tmp_path: Path) -> None:
+    sgd = next(runs.glob("*-sgd-*"))
+    for out, name in (("folder.html", sgd), ("file.html", sgd / "result.json")):
+        assert main(["report", str(name), "--out", str(tmp_path / out)]) == 0
+    assert (tmp_path / "folder.html").read_bytes() == (tmp_path / "file.html").read_bytes()
+
+
+def test_the_page_says_what_it_leaves_out(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.html"
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "result.json").write_text("{}")
+    shutil.copytree(next(runs.glob("*-sgd-*")), tmp_path / "whole")
+    assert main(["report", str(tmp_path), "--out", str(out)]) == 0
+    sentence = f"{tmp_path}/broken/result.json is not a result (it has no 'format'): remove it, and run it again"
+    assert capsys.readouterr().err == f"sparc: {sentence}\n"
+    assert f"<li>{escape(sentence)}</li>" in out.read_text()
+    assert main(["report", str(tmp_path / "whole"), "--out", str(out)]) == 0
+    assert "Not in the tables" not in out.read_text()
 
 
 def test_results_alone_are_enough(runs: Path, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from sparc.errors import InputError
 from sparc.experiment import RunConfig, Stop, Stopped, StreamSettings, list_runs, run
 from sparc.experiment import processes as local
-from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watcher, find_finished, run_grid
+from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watcher, run_grid
 from sparc.experiment.on_ray import OnRay
 from sparc.experiment.processes import Processes
+from sparc.experiment.run import find_finished
 from sparc.methods.sparc import SparcSettings
 from sparc.train import TrainingReport
 
@@ -139,15 +140,15 @@ def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[
 
 def test_what_is_there_is_found_by_its_config(tmp_path: Path) -> None:
     (job,) = jobs(tmp_path, 1)
-    assert find_finished(job) is None
+    assert find_finished(job.config, job.out) is None
     folder = run(job.config, tmp_path).folder
-    assert find_finished(job) == folder
+    assert find_finished(job.config, job.out) == folder
     for other in (
         replace(job, config=replace(CONFIG, seed=1)),
         replace(job, config=replace(CONFIG, settings=SparcSettings(width=1 / 8))),
         replace(job, config=replace(CONFIG, benchmark="some/folder")),
     ):
-        assert find_finished(other) is None
+        assert find_finished(other.config, other.out) is None
 
 
 def ray_workers() -> list[int]:

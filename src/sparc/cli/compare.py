@@ -14,6 +14,7 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.workers import Workers, do_all, failures
+from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.experiment import RunConfig
 from sparc.report.comparison import compare, ranked
@@ -73,11 +74,14 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
     """
     configs = []
     used: set[str] = set()
-    for word in methods.split(","):
-        method, *own = word.strip().split(":")
+    words = [word.strip() for word in methods.split(",") if word.strip()]
+    if not words:
+        raise InputError("--methods names none: give some of sparc methods, with commas between")
+    for word in words:
+        method, *own = word.split(":")
         config = RunConfig.default(benchmark, method)
         for name, text in map(_pair, everywhere):
-            if config.has(name):
+            if name in config.names():
                 config = config.with_value(name, text)
                 used.add(name)
         for name, text in map(_pair, own):
@@ -85,7 +89,7 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
         configs.append(config)
     for name, _ in map(_pair, everywhere):
         if name not in used:
-            raise InputError(f"--set {name} is a setting of none of {methods}: see sparc run --method NAME --help")
+            raise unknown(f"setting of any of {methods}", name, {each for config in configs for each in config.names()})
     return list(dict.fromkeys(configs))
 
 

@@ -52,15 +52,19 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     else:
         check_output(out)
-    runs = find_results(given.runs, warn)
+    left_out: list[str] = []
+    runs = find_results(given.runs, left_out.append)
+    for sentence in left_out:
+        warn(sentence)
     if out.resolve() in {(folder / "result.json").resolve() for folder in runs}:
         raise InputError(f"--out {out} is a result itself: name another file")
     compared = studies(runs, {folder: read_losses(folder) for folder in runs})
     if figures:
         _write_figures(compared, out, given.format)
     else:
-        write = {"html": page, "csv": as_csv, "latex": as_latex, "markdown": as_markdown}[given.format]
-        write_atomic(out, write(compared).encode())
+        flat = {"csv": as_csv, "latex": as_latex, "markdown": as_markdown}
+        text = page(compared, left_out) if given.format == "html" else flat[given.format](compared)
+        write_atomic(out, text.encode())
     if given.json:
         rows = [{"benchmark": study.benchmark, "rows": [row.as_json() for row in study.rows]} for study in compared]
         print(json.dumps({"out": str(out), "studies": rows}, allow_nan=False))

@@ -19,12 +19,12 @@ from sparc.cli.warn import warn
 from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
-from sparc.experiment import Result, RunConfig, list_runs, usual_recipe
+from sparc.experiment import Result, RunConfig, usual_recipe
 from sparc.experiment.estimate import data_fetchable, data_present, estimate, images_per_second
 from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
 from sparc.experiment.exhibits import EXHIBITS, find_exhibit
 from sparc.experiment.fill import Filled, fill, result_of
-from sparc.experiment.folder import RunFolder
+from sparc.experiment.folder import results_in
 from sparc.experiment.grid import Outcome
 from sparc.experiment.plan import SCALES, Scale
 from sparc.files import check_output
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         if not isinstance(exhibit, FigureExhibit):
             raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
         check_output(given.figure)
-    results = results_in(given.out)
+    results = results_in(given.out, warn)
     missing = [config for config in needed(exhibit, scale) if result_of(config, results) is None]
     runnable = _runnable(missing, given.data)
     outcomes: list[Outcome] = []
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
         if isinstance(ended, int):
             return ended
         outcomes = ended
-        results = results_in(given.out)
+        results = results_in(given.out, warn)
         missing = [config for config in missing if result_of(config, results) is None]
     filled = fill(exhibit, results, scale)
     picture = _picture(given, filled)
@@ -89,15 +89,6 @@ def main(arguments: list[str]) -> int:
     if error := failures(outcomes):
         raise error
     return 0
-
-
-def results_in(out: Path) -> list[Result]:
-    """All that are done; none where the folder is not there yet. One that cannot be read is told, and left out."""
-    runs = list_runs(out) if out.exists() else []
-    for each in runs:
-        if each.result is None and RunFolder(each.folder).result.exists():
-            warn(each.where)
-    return [each.result for each in runs if each.result is not None]
 
 
 def commands(configs: Sequence[RunConfig], given: Reproduce) -> dict[str, list[RunConfig]]:
@@ -129,7 +120,7 @@ def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
 
 
 def _list(given: Reproduce, scale: Scale) -> int:
-    results = results_in(given.out)
+    results = results_in(given.out, warn)
     rows = [_needs(exhibit, results, scale, given.data) for exhibit in EXHIBITS.values()]
     if given.json:
         print(json.dumps({"scale": {**asdict(scale), "words": scale.words}, "exhibits": rows}, allow_nan=False))
@@ -192,10 +183,10 @@ def _hours(config: RunConfig) -> float:
 
 def hours_words(hours: float) -> str:
     """
-    >>> hours_words(0.01), hours_words(3.14), hours_words(1234.5)
-    ('< 0.1', '3.1', '1,234')
+    >>> hours_words(0.01), hours_words(3.14), hours_words(31.4), hours_words(1234.5)
+    ('< 0.1', '3.1', '31', '1,200')
     """
-    return "< 0.1" if hours < 0.1 else f"{hours:.1f}" if hours < 10 else f"{hours:,.0f}"
+    return "< 0.1" if hours < 0.1 else f"{hours:.1f}" if hours < 10 else f"{float(f'{hours:.2g}'):,.0f}"
 
 
 def _runnable(configs: Sequence[RunConfig], data: Path | None) -> list[RunConfig]:

@@ -81,9 +81,9 @@ class RunConfig:
         known = METHODS.find(method)
         return cls(benchmark, method, known.Settings(), usual_recipe(known, benchmarks.find(benchmark)))
 
-    def has(self, name: str) -> bool:
-        """Whether this can be set by name: a setting of the method, of the recipe or of the stream."""
-        return any(name in vars(part) for part in self._parts().values())
+    def names(self) -> list[str]:
+        """What can be set by name: settings of the method, of the recipe and of the stream."""
+        return [name for part in self._parts().values() for name in vars(part)]
 
     def with_value(self, name: str, text: str) -> "RunConfig":
         """The same but for one value, which is given as it would be on the command line.
@@ -94,7 +94,7 @@ class RunConfig:
         parts = self._parts()
         key = next((key for key, part in parts.items() if name in vars(part)), None)
         if key is None:
-            raise unknown(f"setting of {self.method}", name, [each for part in parts.values() for each in vars(part)])
+            raise unknown(f"setting of {self.method}", name, self.names())
         try:
             value = json.loads(text)
         except ValueError:

@@ -158,26 +158,45 @@ def find_results(paths: Iterable[Path], warn: Callable[[str], None] = warnings.w
     What cannot be read is told and left out, unless there is nothing else.
     """
     folders: dict[Path, Path] = {}
-    for path in paths:
+    for given in paths:
+        path = given.parent if given.name == "result.json" else given
         if not path.is_dir():
             raise InputError(f"there is no folder {path}: name a run's folder, or what sparc run was given as --out")
-        found = [each for each in (path, *sorted(path.iterdir())) if RunFolder(each).result.is_file()]
+        found = _with_results(path)
         if not found:
             raise InputError(f"{path} has no result in it: make one with sparc run … --out {path}")
         for folder in found:
             folders.setdefault(folder.resolve(), folder)
-    results: dict[Path, Result] = {}
-    broken: list[InputError] = []
-    for folder in folders.values():
-        try:
-            results[folder] = read_result(RunFolder(folder).result)
-        except InputError as error:
-            broken.append(error)
+    results, broken = _read(folders.values())
     if not results:
         raise broken[0]
     for each in broken:
         warn(str(each))
     return results
+
+
+def results_in(out: Path, warn: Callable[[str], None] = warnings.warn) -> list[Result]:
+    """All that are done; none where the folder is not there yet. What cannot be read is told and left out."""
+    results, broken = _read(_with_results(out) if out.is_dir() else ())
+    for each in broken:
+        warn(str(each))
+    return list(results.values())
+
+
+def _with_results(path: Path) -> list[Path]:
+    """Of a folder and what lies in it, those that are of runs that were done."""
+    return [each for each in (path, *sorted(path.iterdir())) if RunFolder(each).result.is_file()]
+
+
+def _read(folders: Iterable[Path]) -> tuple[dict[Path, Result], list[InputError]]:
+    results: dict[Path, Result] = {}
+    broken: list[InputError] = []
+    for folder in folders:
+        try:
+            results[folder] = read_result(RunFolder(folder).result)
+        except InputError as error:
+            broken.append(error)
+    return results, broken
 
 
 def read_losses(folder: Path) -> list[tuple[float, float]]:

@@ -1,6 +1,5 @@
 """A grid: many runs, of which those that are missing are done by an executor; nothing else knows of distribution."""
 
-import contextlib
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +8,11 @@ from typing import Protocol
 
 import torch
 
-from sparc.data.benchmarks import BENCHMARKS
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
 from sparc.experiment.result import Result, read_result
-from sparc.experiment.run import Stop, Stopped, run
+from sparc.experiment.run import Stop, Stopped, find_finished, run
 from sparc.text import amount
 from sparc.train import Observer, StageReport, TrainingReport
 
@@ -91,7 +89,7 @@ def run_grid(
     watcher, stop = watcher or Watcher(), stop or Stop()
     outcomes: dict[int, Outcome] = {}
     for number, job in enumerate(jobs):
-        if (folder := find_finished(job)) is not None:
+        if (folder := find_finished(job.config, job.out)) is not None:
             outcomes[number] = Outcome(job, folder)
             watcher.ended(number, outcomes[number])
     missing = {number: job for number, job in enumerate(jobs) if number not in outcomes}
@@ -101,22 +99,6 @@ def run_grid(
     if len(outcomes) < len(jobs):
         raise Stopped(f"{len(outcomes)} of {len(jobs)} runs done")
     return [outcomes[number] for number in range(len(jobs))]
-
-
-def find_finished(job: Job) -> Path | None:
-    """The folder of a run with this very config that has been done, found without reading any pictures.
-
-    Only of a named benchmark, whose pictures are the same as a rule; a folder's may have changed. What cannot be read
-    is left to whoever runs the job, who will say so.
-    """
-    if job.config.benchmark not in BENCHMARKS or not job.out.is_dir():
-        return None
-    wanted = job.config.as_json()
-    for path in sorted(job.out.glob(f"{job.config.benchmark}-{job.config.method}-seed{job.config.seed}-*/result.json")):
-        with contextlib.suppress(InputError):
-            if read_result(path).config == wanted:
-                return path.parent
-    return None
 
 
 class Worker:

@@ -79,9 +79,11 @@ def read_result(path: Path) -> Result:
         result = build(Result, {each.name: content[each.name] for each in needed})
         _check(result)
         return result
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except KeyError as error:
+        raise InputError(f"{path} is not a result (it has no {error}): remove it, and run it again") from error
+    except (ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is not a result ({error}): remove it, and run it again") from error
 
 

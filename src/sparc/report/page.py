@@ -25,8 +25,8 @@ VERSIONS = ("sparc", "torch", "python")
 TOLD_THE_TASK = "It has no Class-IL accuracy: at test time it must be told which task a picture belongs to."
 
 
-def page(studies: Sequence[Study]) -> str:
-    """The same studies give the same page, to the letter."""
+def page(studies: Sequence[Study], left_out: Sequence[str] = ()) -> str:
+    """The same studies give the same page, to the letter; `left_out` are sentences on what is not in them."""
     script = _file("page.js").replace("/*COLOURS*/", json.dumps(LIGHT)[1:-1])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = _file("page.css").replace("/*LIGHT*/", _variables(LIGHT)).replace("/*DARK*/", _variables(DARK))
@@ -47,7 +47,7 @@ script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
 <body>
 <header>
 <h1>{title}: what is learned, what is kept</h1>
-{_contents(studies) if several else ""}</header>
+{_contents(studies) if several else ""}{_left_out(left_out)}</header>
 <main>
 {"".join(_study(study, place, several) for place, study in enumerate(studies, 1))}</main>
 <footer><p>Made by <code>sparc report</code>, version {_text(__version__)}, from what the runs left behind.</p></footer>
@@ -63,6 +63,13 @@ def _contents(studies: Sequence[Study]) -> str:
         f'<li><a href="#study-{place}">{_text(study.in_a_line())}</a></li>' for place, study in enumerate(studies, 1)
     )
     return f"<nav><ul>{''.join(links)}</ul></nav>\n"
+
+
+def _left_out(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    items = "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
+    return f"<p>Not in the tables and figures below:</p>\n<ul>{items}</ul>\n"
 
 
 def _study(study: Study, number: int, several: bool) -> str:
@@ -105,7 +112,7 @@ def _facts(study: Study) -> str:
         "stream": f"{counted(len(first.sizes), 'task')} of {classes} {'class' if classes == '1' else 'classes'}",
         "pictures": _pictures(data.get("train"), data.get("test"), data.get("image_size")),
         "methods": ", ".join(row.label for row in study.rows) if len(study.rows) < 6 else str(len(study.rows)),
-        "seeds": _each(" ".join(map(str, row.seeds)) for row in study.rows),
+        "seed numbers": _each(", ".join(map(str, row.seeds)) for row in study.rows),
         "epochs a task": study.epochs,
         "scale": _each(value_words(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
         "versions": _each(_versions(result.environment) for result in results),
