@@ -2,6 +2,7 @@
 
 import copy
 import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -131,6 +132,38 @@ def best_of_outputs(about: About, said: Tensor) -> Tensor:
     """From a column an output to a column a class."""
     nothing = said.new_full((len(said), len(about.classes)), -torch.inf)
     return nothing.scatter_reduce(1, torch.tensor(about.owners()).expand_as(said), said, "amax")
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What a model made of pictures whose classes are known."""
+
+    taken_for: dict[str, Counter[str]]
+    """Of each class that was shown, how often it was given which class."""
+    accuracy_in_all: float
+    """In percent, among every class that the model knows."""
+    accuracy_in_task: float
+    """The same among the classes that were learned together with the right one."""
+
+    @property
+    def pictures(self) -> int:
+        return sum(taken.total() for taken in self.taken_for.values())
+
+
+def tested(model: Model, pictures: ImageSet) -> Tested:
+    """How good the model is on pictures of classes that it knows, by its own names for them."""
+    about, said = model.about, outputs(model, pictures.images)
+    owners = torch.tensor(about.owners())
+    labels = torch.tensor([about.classes.index(name) for name in pictures.class_names])[pictures.labels]
+    answers = best_of_outputs(about, said).argmax(1)
+    taken: dict[str, Counter[str]] = {name: Counter() for name in pictures.class_names}
+    for label, answer in zip(labels.tolist(), answers.tolist(), strict=True):
+        taken[about.classes[label]][about.classes[answer]] += 1
+    beside = torch.tensor(
+        [[name in task.classes for task in about.tasks for _ in task.classes] for name in about.classes]
+    )
+    within = owners[said.masked_fill(~beside[labels], -torch.inf).argmax(1)]
+    return Tested(taken, percent_right(answers, labels), percent_right(within, labels))
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:

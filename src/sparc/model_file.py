@@ -194,6 +194,14 @@ def load(path: Path) -> Model:
     return Model(net.eval(), about)
 
 
+def load_taught(path: Path) -> Model:
+    """The same, of a model that can be asked something."""
+    model = load(path)
+    if not model.about.tasks:
+        raise InputError(f"{path} knows no class: teach it some with sparc learn FOLDER --model {path}")
+    return model
+
+
 def digest(tensors: Mapping[str, Tensor], about: About) -> str:
     """A checksum of all weights, with their names, and of all that is said of them."""
     total = hashlib.sha256(json.dumps(asdict(about), sort_keys=True).encode())

@@ -18,34 +18,9 @@ from sparc.data.imageset import ImageSet, Splits
 from sparc.errors import InputError
 from sparc.learner import learn, new_model
 from sparc.methods.sparc import SPARC, SparcSettings
-from sparc.model_file import About, LearnedTask, Model, Shape, save
+from sparc.model_file import save
 
 MakeModel = Callable[..., Path]
-
-
-def learned_task(name: str, classes: tuple[str, ...]) -> LearnedTask:
-    return LearnedTask(name, classes, (5,) * len(classes), 2, 90.0, 80.0, "2025-07-01T10:00:00+00:00", 3, 1.5, 0.5)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> MakeModel:
-    """A model whose answer is known: each head says its biases whatever the picture shows."""
-
-    def make(*tasks: tuple[str, dict[str, float]], channels: int = 3, image_size: tuple[int, int] = (8, 8)) -> Path:
-        shape = Shape(channels, image_size, width=0.0625, depth=1, shared=0.5)
-        net = shape.new_net()
-        for _, biases in tasks:
-            memory = net.add_task(len(biases))
-            torch.nn.init.zeros_(memory.head.weight)
-            memory.head.bias.data = torch.tensor(list(biases.values()))
-        known = tuple(learned_task(name, tuple(biases)) for name, biases in tasks)
-        about = About(shape, (0.5,) * channels, (0.25,) * channels, 0.99, 5.0, known)
-        save(Model(net, about), tmp_path / "pets.sparc")
-        return tmp_path / "pets.sparc"
-
-    return make
-
-
 PETS = ("pets", {"cat": 0.0, "dog": 2.0})
 FISH = ("fish", {"eel": 1.0, "cod": -1.0, "ray": 0.5})
 

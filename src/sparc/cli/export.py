@@ -17,7 +17,7 @@ from sparc.data.pictures import decode, is_picture
 from sparc.errors import InputError
 from sparc.export import export_onnx
 from sparc.files import check_output
-from sparc.model_file import Shape, load
+from sparc.model_file import Shape, load_taught
 from sparc.report import plain_table
 
 COMPARED = 64
@@ -38,9 +38,7 @@ def main(arguments: list[str]) -> int:
     if given.out.suffix != ".onnx":
         raise InputError(f"{given.out} would hold an ONNX model: give it a name that ends in .onnx")
     check_output(given.out, not_over=given.model)
-    model = load(given.model)
-    if not model.about.tasks:
-        raise InputError(f"{given.model} knows no class yet: teach it with sparc learn")
+    model = load_taught(given.model)
     shape = model.about.shape
     pictures = cuttings(shape) if given.pictures is None else from_folder(given.pictures, shape)
     done = export_onnx(model.net, model.about, given.out, pictures)

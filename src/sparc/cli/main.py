@@ -19,6 +19,7 @@ from sparc.errors import InputError
 VERBS = {
     "learn": "teach a model the classes in a folder of pictures",
     "predict": "name what is in pictures",
+    "test": "count how many pictures a model gets right",
     "inspect": "show what a model knows",
     "forget": "take classes out of a model for good",
     "export": "write a model as one ONNX file",

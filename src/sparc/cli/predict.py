@@ -26,7 +26,7 @@ from sparc.data.pictures import decode, is_picture
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.learner import outputs, scores
-from sparc.model_file import About, Model, load
+from sparc.model_file import About, Model, load_taught
 from sparc.report.tables import plain_table
 from sparc.text import one_line
 
@@ -78,7 +78,7 @@ class Prediction:
 
 def main(arguments: list[str]) -> int:
     given: Predict = parse(Predict, "predict", __doc__, arguments)
-    model = load(given.model)
+    model = load_taught(given.model)
     _check(given.model, model.about, given.task)
     pictures = [picture for path in given.paths for picture in _pictures(path)]
     found = []
@@ -96,8 +96,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(path: Path, about: About, task: str | None) -> None:
-    if not about.tasks:
-        raise InputError(f"{path} knows no class: teach it some with sparc learn FOLDER --model {path}")
     height, width = about.shape.image_size
     if height != width:
         raise InputError(f"{path} is for pictures of {width} × {height} pixels, not for squares: name another model")

@@ -1,0 +1,84 @@
+"""`sparc test`: count how many pictures of a folder a model gets right, one folder of pictures a class."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from sparc.cli.parse import parse
+from sparc.cli.progress import Display
+from sparc.data.sources.folder import class_folders, read_classes
+from sparc.discovery import unknown
+from sparc.errors import InputError
+from sparc.learner import Tested, tested
+from sparc.model_file import load_taught
+from sparc.report.tables import plain_table
+from sparc.report.words import percent
+from sparc.text import one_line
+
+
+@dataclass(frozen=True)
+class Arguments:
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """The model file."""
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    """Holds one folder of pictures a class, named as the model calls it; not every class need be there."""
+    json: bool = False
+    """Print it as JSON, with how often each class was taken for which."""
+
+
+def main(arguments: list[str]) -> int:
+    given: Arguments = parse(Arguments, "test", __doc__, arguments)
+    model = load_taught(given.model)
+    if not model.about.shape.takes_picture_files:
+        raise InputError(f"{given.model} was taught with arrays of another form than pictures have: test it in Python")
+    folders = class_folders(given.folder)
+    for name in folders:
+        if name not in model.about.classes:
+            raise unknown("class", name, model.about.classes)
+    with Display(given.model.name) as display:
+        pictures = read_classes(given.folder, folders, model.about.shape.image_size[0], display.loading)
+    found = tested(model, pictures)
+    if given.json:
+        print(json.dumps(_as_json(found)))
+    else:
+        _print(found)
+    return 0
+
+
+def _as_json(found: Tested) -> dict[str, object]:
+    return {
+        "pictures": found.pictures,
+        "accuracy_in_all": found.accuracy_in_all,
+        "accuracy_in_task": found.accuracy_in_task,
+        "classes": [
+            {"class": name, "pictures": sum(taken.values()), "right": taken[name], "taken_for": dict(taken)}
+            for name, taken in found.taken_for.items()
+        ],
+    }
+
+
+def _print(found: Tested) -> None:
+    console = Console()
+    table = plain_table("", "class", "pictures", "right", "most often taken for", words=True)
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    for name, taken in found.taken_for.items():
+        total = sum(taken.values())
+        wrong = [f"{one_line(other)} ({count})" for other, count in taken.most_common() if other != name]
+        table.add_row(
+            escape(one_line(name)),
+            str(total),
+            f"{percent(100 * taken[name] / total, 1)} %",
+            escape(", ".join(wrong[:2])),
+        )
+    console.print(table)
+    facts = plain_table("", "", "")
+    facts.add_row("pictures", f"{found.pictures:,}")
+    facts.add_row("right among all classes", f"{percent(found.accuracy_in_all, 1)} %")
+    facts.add_row("right among its task's classes", f"{percent(found.accuracy_in_task, 1)} %")
+    console.print(facts)

@@ -1,0 +1,88 @@
+"""`sparc test`: right and wrong answers, counted by class."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from sparc.cli.main import main
+
+MakeModel = Callable[..., Path]
+PETS = ("pets", {"cat": 0.0, "dog": 2.0})
+FISH = ("fish", {"eel": 1.0, "ray": 0.5})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, count in {"cat": 1, "dog": 2, "eel": 3, "ray": 1}.items():
+        (tmp_path / "shown" / name).mkdir(parents=True)
+        for number in range(count):
+            Image.new("RGB", (20, 20)).save(tmp_path / "shown" / name / f"{number}.png")
+    return tmp_path / "shown"
+
+
+def test_answers_are_counted_among_all_classes_and_among_a_tasks_own(
+    model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """This model takes everything for a dog, and every fish, if it is told that it is one, for an eel."""
+    path = model(PETS, FISH)
+    assert main(["test", str(path), str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["pictures"] == 7
+    assert found["accuracy_in_all"] == pytest.approx(100 * 2 / 7)
+    assert found["accuracy_in_task"] == pytest.approx(100 * 5 / 7)
+    assert found["classes"] == [
+        {"class": name, "pictures": count, "right": right, "taken_for": {"dog": count}}
+        for name, count, right in (("cat", 1, 0), ("dog", 2, 2), ("eel", 3, 0), ("ray", 1, 0))
+    ]
+    assert main(["test", str(path), str(folder)]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["eel", "3", "0.0", "%", "dog", "(3)"] in shown
+    assert ["dog", "2", "100.0", "%"] in shown
+    assert ["right", "among", "all", "classes", "28.6", "%"] in shown
+
+
+def test_a_class_learned_twice_is_right_by_either_output(
+    model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here everything is a cat; told that it is a pet or another thing, a cat still is, and a dog is a dog."""
+    assert main(["test", str(model(PETS, FISH, ("more", {"cat": 5.0}))), str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["accuracy_in_all"] == pytest.approx(100 / 7)
+    assert found["accuracy_in_task"] == pytest.approx(100 * 6 / 7)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "shape", "where", "sentence"),
+    [
+        ([PETS], {}, "shown", "unknown class “eel”: there are cat, dog"),
+        ([], {}, "shown", "knows no class: teach it some"),
+        ([PETS], {"channels": 1}, "shown", "was taught with arrays of another form than pictures have"),
+        ([PETS], {}, "nowhere", "cannot be read"),
+        ([PETS], {}, "shown/cat", "holds pictures but no folders of classes"),
+    ],
+)
+def test_bad_input_gets_one_sentence(
+    model: MakeModel,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    tasks: list[object],
+    shape: dict[str, int],
+    where: str,
+    sentence: str,
+) -> None:
+    assert main(["test", str(model(*tasks, **shape)), str(folder.parent / where)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert sentence in captured.err
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_a_picture_that_cannot_be_read_is_named(
+    model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "dog" / "1.png").write_bytes(b"rubbish")
+    assert main(["test", str(model(PETS, FISH)), str(folder)]) == 2
+    assert str(folder / "dog" / "1.png") in capsys.readouterr().err
