@@ -43,8 +43,9 @@ def blobs(per_class: int, classes: int, seed: int, channels: int = 1) -> ImageSe
     return ImageSet(images, labels, tuple(f"class {label}" for label in range(classes)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def splits() -> Splits:
+    """For all tests alike, so to be left as they are."""
     return Splits(blobs(24, 6, seed=1), blobs(10, 6, seed=2))
 
 

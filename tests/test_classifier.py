@@ -1,6 +1,7 @@
 """`ContinualClassifier` and what it stands on."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +27,17 @@ def some(splits: Splits, *labels: int) -> tuple[np.ndarray, np.ndarray]:
     return splits.train.images[chosen, 0].numpy(), splits.train.labels[chosen].numpy()
 
 
-@pytest.fixture
-def taught(splits: Splits) -> ContinualClassifier:
+@pytest.fixture(scope="module")
+def taught_once(splits: Splits) -> ContinualClassifier:
     classifier = ContinualClassifier(**QUICK)
     for labels in ((0, 1, 2), (3, 4)):
         classifier.learn(*some(splits, *labels))
     return classifier
+
+
+@pytest.fixture
+def taught(taught_once: ContinualClassifier) -> ContinualClassifier:
+    return deepcopy(taught_once)
 
 
 def test_it_learns_task_after_task(taught: ContinualClassifier, splits: Splits) -> None:

@@ -211,12 +211,13 @@ def test_no_load_path_knows_pickle() -> None:
     assert "import pickle" not in (SOURCE / "sparc" / "model_file.py").read_text()
 
 
-def test_ten_thousand_damaged_files_are_refused_or_read(tmp_path: Path, fuzz: Callable[..., dict[str, float]]) -> None:
+@pytest.mark.parametrize("times", [2_000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_damaged_files_are_refused_or_read(tmp_path: Path, fuzz: Callable[..., dict[str, float]], times: int) -> None:
     """No traceback, no hang, no memory."""
     save(model(task("pets", ("cat", "dog")), task("more", ("bird",))), tmp_path / "pets.sparc")
-    report = fuzz("model", [tmp_path / "pets.sparc"], 10_000, seconds=200)
-    assert report["tried"] == 10_000
-    assert report["refused"] > 9_000
+    report = fuzz("model", [tmp_path / "pets.sparc"], times, seconds=200)
+    assert report["tried"] == times
+    assert report["refused"] > 0.9 * times
     assert report["megabytes"] < 1024
 
 

@@ -84,8 +84,8 @@ def test_killed_at_each_kind_of_write_boundary(kills: Callable[[str, int], dict[
 
 
 def test_killed_at_random_moments(kills: Callable[[str, int], dict[str, int]]) -> None:
-    counts = kills("random", 20)
-    assert counts["kills"] == counts["resumes"] == counts["identical ends"] == 20
+    counts = kills("random", 10)
+    assert counts["kills"] == counts["resumes"] == counts["identical ends"] == 10
 
 
 def test_fed_corrupt_checkpoints(kills: Callable[[str, int], dict[str, int]]) -> None:
