@@ -55,6 +55,11 @@ def stream(splits: Splits) -> Stream:
 
 
 @pytest.fixture
+def coloured() -> Stream:
+    return Stream(Splits(blobs(12, 4, seed=1, channels=3), blobs(4, 4, seed=2, channels=3)), [2, 2])
+
+
+@pytest.fixture
 def augment(splits: Splits) -> Augment:
     return Augment.fitted(splits.train, padding=0, flip=False)
 

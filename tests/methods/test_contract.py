@@ -38,9 +38,9 @@ BUFFER = 20
 WIDTH = 1 / 8
 
 
-def new(kind: type[Method], seed: int = 0) -> Method:
+def new(kind: type[Method], seed: int = 0, channels: int = 1, **settings: str) -> Method:
     small = {"buffer": BUFFER} if keeps_pictures(kind) else {}
-    return kind(kind.Settings(width=WIDTH, **small), 1, (8, 8), seeded(seed, "method"))
+    return kind(kind.Settings(width=WIDTH, **small, **settings), channels, (8, 8), seeded(seed, "method"))
 
 
 def keeps_pictures(kind: type[Method]) -> bool:
@@ -66,6 +66,19 @@ def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream
         trainer.learn(task)
         logits = method.eval().logits(augment.normalize(task.test.images))
         assert logits.shape == (len(task.test), task.classes.stop)
+
+
+@pytest.mark.parametrize("backbone", ["resnet", "separable"])
+def test_it_learns_coloured_pictures_on_every_backbone(kind: type[Method], coloured: Stream, backbone: str) -> None:
+    """Maps of several channels can lie in memory in two ways, which those of one cannot."""
+    if "backbone" in {field.name for field in fields(kind.Settings)}:
+        method = new(kind, channels=3, backbone=backbone)
+    elif backbone == "resnet":
+        method = new(kind, channels=3)
+    else:
+        pytest.skip("it has a net of its own")
+    reports = Trainer(method, recipe(kind, epochs=1), Augment.fitted(coloured[0].train), seed=0).run(coloured)
+    assert len(reports[-1].test.task_il) == 2
 
 
 def test_same_seed_same_bits_and_the_global_generator_plays_no_part(

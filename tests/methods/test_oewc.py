@@ -12,15 +12,15 @@ from sparc.train import Trainer, seeded
 RECIPE = Recipe(epochs=2, batch=24, lr=0.03)
 
 
-def learner(**settings: object) -> OnlineEWC:
-    return OnlineEWC(OewcSettings(width=1 / 8, **settings), 1, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
+def learner(channels: int = 1, **settings: object) -> OnlineEWC:
+    return OnlineEWC(OewcSettings(width=1 / 8, **settings), channels, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backbone", ["resnet", "separable"])
-def test_fisher_is_that_of_one_backward_pass_a_picture(stream: Stream, augment: Augment, backbone: str) -> None:
-    method = learner(backbone=backbone)
-    Trainer(method, RECIPE, augment, 0).learn(stream[0])
-    pictures = stream[0].train.take(torch.arange(4, 24))  # 16 at once and a rest
+def test_fisher_is_that_of_one_backward_pass_a_picture(coloured: Stream, backbone: str) -> None:
+    method, augment = learner(channels=3, backbone=backbone), Augment.fitted(coloured[0].train)
+    Trainer(method, RECIPE, augment, 0).learn(coloured[0])
+    pictures = coloured[0].train.take(torch.arange(4, 24))  # 16 at once and a rest
     ours = method.fisher(pictures)
 
     sums = [torch.zeros_like(parameter) for parameter in method.net.parameters()]

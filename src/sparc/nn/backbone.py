@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-import torch
 from torch import Generator, Tensor, nn
 
+from sparc.nn.functions import channels_last
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
 from sparc.nn.layout import layer_filters, suitable_depth
@@ -59,7 +59,7 @@ class SeparableNet(GrowingNet):
 
     def features(self, x: Tensor) -> Tensor:
         nobody = x.new_empty(0)
-        x = self.stem(x.contiguous(memory_format=torch.channels_last), nobody).relu_()
+        x = self.stem(channels_last(x), nobody).relu_()
         for block in self.blocks:
             x = block(x, (nobody, nobody))
         return x.mean((2, 3))

@@ -33,6 +33,11 @@ def two_of_each(x_BCHW: Tensor, weight: Tensor) -> Tensor:  # noqa: N803
     return out
 
 
+def channels_last(x_BCHW: Tensor) -> Tensor:  # noqa: N803
+    """The same map, laid out as all of these are fastest; `torch.func` does not know that layout."""
+    return x_BCHW if _plain else x_BCHW.contiguous(memory_format=torch.channels_last)
+
+
 @contextlib.contextmanager
 def autograds_own() -> Iterator[None]:
     """Do without passes of our own, which `torch.func` cannot look into."""

@@ -15,6 +15,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import conv2d, relu
 
 from sparc.errors import InputError
+from sparc.nn.functions import channels_last
 from sparc.nn.growing import Freezable
 from sparc.nn.head import Head
 from sparc.nn.layout import layer_filters, suitable_depth
@@ -140,7 +141,7 @@ class ProgressiveNet(nn.Module):
         return torch.cat(self._answers(x, len(self.columns)), 1)
 
     def _answers(self, x: Tensor, columns: int) -> list[Tensor]:
-        x = x.contiguous(memory_format=torch.channels_last)  # as a ResNet is fastest
+        x = channels_last(x)  # as a ResNet is fastest
         maps: list[list[Tensor]] = []
         answers = []
         for column in self.all_columns()[:columns]:

@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import relu
 
+from sparc.nn.functions import channels_last
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
@@ -76,7 +77,7 @@ class ResNet(GrowingNet):
 
     def features(self, x: Tensor) -> Tensor:
         # A quarter faster to answer so, and no slower to learn.
-        x = x.contiguous(memory_format=torch.channels_last)
+        x = channels_last(x)
         maps: Tensor = self.blocks(relu(self.stem(x)))
         return maps.mean((2, 3))
 

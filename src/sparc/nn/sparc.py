@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from sparc.data.imageset import SMALLEST_SIDE
 from sparc.errors import InputError
-from sparc.nn.functions import two_of_each
+from sparc.nn.functions import channels_last, two_of_each
 from sparc.nn.growing import Freezable
 from sparc.nn.head import Head, count_parameters
 from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
@@ -109,7 +109,7 @@ class WorkingMemory(Freezable):
     def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
         """What the head sees: the last map, averaged over its places."""
         stem, *rest = semantic.filters
-        x = self.stem(x.contiguous(memory_format=torch.channels_last), stem).relu_()
+        x = self.stem(channels_last(x), stem).relu_()
         for block, first, second in zip(self.blocks, rest[::2], rest[1::2], strict=True):
             x = block(x, (first, second))
         return x.mean((2, 3))
