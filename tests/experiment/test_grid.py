@@ -138,6 +138,11 @@ def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[
     assert digests(run_grid(jobs(tmp_path), Processes(2))) == expected
 
 
+def test_what_failed_before_a_stop_is_not_told_as_done(tmp_path: Path) -> None:
+    with pytest.raises(Stopped, match="^0 of 2 runs done, 1 failed$"):
+        run_grid(jobs(tmp_path), lambda missing, watcher, stop: {0: Outcome(missing[0], error="it broke")})
+
+
 def test_what_is_there_is_found_by_its_config(tmp_path: Path) -> None:
     (job,) = jobs(tmp_path, 1)
     assert find_finished(job.config, job.out) is None

@@ -97,7 +97,9 @@ def run_grid(
         with stop:
             outcomes |= executor(missing, watcher, stop)
     if len(outcomes) < len(jobs):
-        raise Stopped(f"{len(outcomes)} of {len(jobs)} runs done")
+        failed = sum(outcome.error is not None for outcome in outcomes.values())
+        done = f"{len(outcomes) - failed} of {len(jobs)} runs done"
+        raise Stopped(f"{done}, {failed} failed" if failed else done)
     return [outcomes[number] for number in range(len(jobs))]
 
 
