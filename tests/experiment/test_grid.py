@@ -139,7 +139,7 @@ def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[
 
 
 def test_what_failed_before_a_stop_is_not_told_as_done(tmp_path: Path) -> None:
-    with pytest.raises(Stopped, match="^0 of 2 runs done, 1 failed$"):
+    with pytest.raises(Stopped, match=r"^0 of 2 runs done, 1 failed$"):
         run_grid(jobs(tmp_path), lambda missing, watcher, stop: {0: Outcome(missing[0], error="it broke")})
 
 
