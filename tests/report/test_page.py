@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
+from sparc.report.drawing import Words
+from sparc.report.gallery import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
 
@@ -201,6 +203,14 @@ def test_anything_told_by_task_can_be_drawn(result: Make, first: dict[str, objec
         text = page(studies(some))
         assert "tiny, norm" in text
         assert "nan" not in re.sub(r"<script>.*</script>|<details.*</details>", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("accuracy", "top"), [(0.0, 10), (17.2, 20), (40.0, 50), (99.9, 100), (100.0, 100)])
+def test_an_axis_of_accuracies_reaches_a_little_beyond_the_best(result: Make, accuracy: float, top: int) -> None:
+    (study,) = studies({Path("a"): result(rows=((accuracy,), (accuracy, accuracy)))})
+    stages = {figure.name: figure.drawing for figure in all_figures(study)}["stages-class-il"]
+    marked = [float(shape.text) for shape in stages.shapes if isinstance(shape, Words) and shape.anchor == "end"]
+    assert max(marked) == top
 
 
 def test_a_deviation_may_reach_below_the_lowest_power_of_ten(result: Make) -> None:

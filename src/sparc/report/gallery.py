@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparc.report.axis import Axis
@@ -38,7 +39,7 @@ def stage_figures(study: Study) -> list[Figure]:
         ]
         if series:
             x = Axis("tasks learned", 1, len(series[0].points), whole=True)
-            y = Axis("mean accuracy on the tasks learned so far, %", 0, 100)
+            y = _accuracy_axis("mean accuracy on the tasks learned so far, %", series)
             head = Head(f"{SETTING_TITLES[setting]} accuracy, task after task", study.in_a_line())
             drawn.append(Figure(f"stages-{_file(setting)}", STAGE_CAPTIONS[setting], lines(head, x, y, series)))
     return drawn
@@ -48,7 +49,6 @@ def size_figures(study: Study) -> list[Figure]:
     """Parameters against accuracy."""
     sizes = [(row.cells["parameters"].mean or 1) / 1e6 for row in study.rows]
     x = Axis("parameters, in millions (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
-    y = Axis("accuracy A_T after the last task, %", 0, 100)
     drawn = []
     for setting in SETTINGS:
         series = [
@@ -57,9 +57,16 @@ def size_figures(study: Study) -> list[Figure]:
             if (cell := row.cells[f"{setting}.accuracy"]).mean is not None
         ]
         if series:
+            y = _accuracy_axis("accuracy A_T after the last task, %", series)
             head = Head(f"Size against {SETTING_TITLES[setting]} accuracy", study.in_a_line())
             drawn.append(Figure(f"size-{_file(setting)}", SIZE_CAPTION, points(head, x, y, series)))
     return drawn
+
+
+def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
+    """From 0 to the ten above the highest, as methods that are all far from 100 % could not be told apart below it."""
+    highest = max(mean + spread for each in series for _, mean, spread in each.known())
+    return Axis(title, 0, min(100, 10 * math.floor(highest / 10 + 1)))
 
 
 def loss_figures(study: Study) -> list[Figure]:
