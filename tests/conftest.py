@@ -56,7 +56,7 @@ def stream(splits: Splits) -> Stream:
 
 @pytest.fixture
 def coloured() -> Stream:
-    return Stream(Splits(blobs(12, 4, seed=1, channels=3), blobs(4, 4, seed=2, channels=3)), [2, 2])
+    return Stream(Splits(blobs(24, 4, seed=1, channels=3), blobs(10, 4, seed=2, channels=3)), [2, 2])
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from sparc.cli.main import main
-from sparc.experiment import find_results
+from sparc.data.benchmarks import Benchmark
+from sparc.experiment import RunConfig, find_results
+from sparc.experiment.run import result_of
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
@@ -28,7 +30,9 @@ def test_a_result_is_shown_by_its_command_without_the_pictures(
 ) -> None:
     shutil.copytree(RESULTS / "sparc", tmp_path / "runs")
     (tmp_path / "none").mkdir()
-    monkeypatch.setenv("SPARC_DATA", str(tmp_path / "none"))
-    assert main(["run", "seq-cifar100-5", "--seed", "0", "--out", str(tmp_path / "runs")]) == 0
-    (result,) = find_results([RESULTS / "sparc"]).values()
+    monkeypatch.setattr(Benchmark, "load", lambda *_: pytest.fail("it loads the pictures"))
+    out, data = str(tmp_path / "runs"), str(tmp_path / "none")
+    assert main(["run", "seq-cifar100-5", "--seed", "0", "--out", out, "--data", data]) == 0
+    result = result_of(RunConfig.default("seq-cifar100-5", "sparc"), find_results([RESULTS / "sparc"]).values())
+    assert result is not None
     assert f"{result.metrics()['class_il'].accuracy:.2f}" in capsys.readouterr().out

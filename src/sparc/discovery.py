@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 from sparc.errors import InputError
 
 T = TypeVar("T")
+NEAR = 0.65
+"""How alike a name must be to be taken for a slip of the pen."""
 
 
 class Registry(Generic[T]):
@@ -38,13 +40,25 @@ class Registry(Generic[T]):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """What to say of a name that is not there: the nearest ones that are."""
+    """What to say of a name that is not there."""
+    return InputError(f"unknown {kind} “{name}”: {nearest(name, known)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Of names that are there, those that this one may have been meant to be, or all.
+
+    >>> nearest("derpp", ["er", "der++", "lwf"]), nearest("nispa", ["sgd", "sparc"])
+    ('did you mean der++?', 'there are sgd, sparc')
+    """
     known = sorted(known)
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
-    near = [each for each in near if _likeness(name, each) > _likeness(name, near[0]) - 0.1]
-    advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    return InputError(f"unknown {kind} “{name}”: {advice}")
+    likeness = {each: _likeness(name, each) for each in known}
+    best = max(likeness.values(), default=0.0)
+    near = [each for each in known if likeness[each] >= max(NEAR, best - 0.1)]
+    near = sorted(near, key=likeness.__getitem__, reverse=True)[:3]
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
 
 
 def _likeness(first: str, second: str) -> float:
-    return difflib.SequenceMatcher(None, first.lower(), second).ratio()
+    """From 0 to 1; a plus is often spelled as a p."""
+    one, other = (each.lower().replace("+", "p") for each in (first, second))
+    return difflib.SequenceMatcher(None, one, other).ratio()

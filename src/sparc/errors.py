@@ -7,6 +7,17 @@ class InputError(ValueError):
     """What the user gave cannot be used; the message says what is wrong, where, and what to do, in one sentence."""
 
 
+def reason(error: Exception) -> str:
+    """What is wrong with a file, from what reading it raised.
+
+    >>> reason(KeyError("format")), reason(ValueError("too long"))
+    ("it has no 'format'", 'too long')
+    """
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"it has no {error}" if isinstance(error, KeyError) else str(error)
+
+
 def check_not_negative(flag: str, value: float) -> None:
     if not 0 <= value < math.inf:
         raise InputError(f"{flag} {value:g} must be a number that is not negative")

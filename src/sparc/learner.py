@@ -142,8 +142,8 @@ class Tested:
     """Of each class that was shown, how often it was given which class."""
     accuracy_in_all: float
     """In percent, among every class that the model knows."""
-    accuracy_in_task: float
-    """The same among the classes that were learned together with the right one."""
+    accuracy_in_task: float | None
+    """The same among the classes that were learned with the right one; None where all were learned alone."""
 
     @property
     def pictures(self) -> int:
@@ -152,18 +152,26 @@ class Tested:
 
 def tested(model: Model, pictures: ImageSet) -> Tested:
     """How good the model is on pictures of classes that it knows, by its own names for them."""
-    about, said = model.about, outputs(model, pictures.images)
-    owners = torch.tensor(about.owners())
-    labels = torch.tensor([about.classes.index(name) for name in pictures.class_names])[pictures.labels]
+    about, classes = model.about, model.about.classes
+    place = {name: number for number, name in enumerate(classes)}
+    labels = torch.tensor([place[name] for name in pictures.class_names])[pictures.labels]
+    said = outputs(model, pictures.images)
     answers = best_of_outputs(about, said).argmax(1)
-    taken: dict[str, Counter[str]] = {name: Counter() for name in pictures.class_names}
-    for label, answer in zip(labels.tolist(), answers.tolist(), strict=True):
-        taken[about.classes[label]][about.classes[answer]] += 1
-    beside = torch.tensor(
-        [[name in task.classes for task in about.tasks for _ in task.classes] for name in about.classes]
+    shown, counts = torch.stack((labels, answers)).unique(dim=1, return_counts=True)
+    taken_for: dict[str, Counter[str]] = {name: Counter() for name in pictures.class_names}
+    for label, answer, count in zip(*shown.tolist(), counts.tolist(), strict=True):
+        taken_for[classes[label]][classes[answer]] = count
+    task_of = [number for number, task in enumerate(about.tasks) for _ in task.classes]
+    knows = torch.zeros(len(classes), len(about.tasks), dtype=torch.bool)
+    knows[about.owners(), task_of] = True
+    beside = knows[:, task_of]  # which outputs were learned together with a class
+    in_task = torch.tensor(about.owners())[said.masked_fill(~beside[labels], -torch.inf).argmax(1)]
+    choice = beside.sum(1)[labels] > knows.sum(1)[labels]  # there was another class to choose
+    return Tested(
+        taken_for,
+        percent_right(answers, labels),
+        percent_right(in_task[choice], labels[choice]) if choice.any() else None,
     )
-    within = owners[said.masked_fill(~beside[labels], -torch.inf).argmax(1)]
-    return Tested(taken, percent_right(answers, labels), percent_right(within, labels))
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:

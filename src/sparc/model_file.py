@@ -195,7 +195,7 @@ def load(path: Path) -> Model:
 
 
 def load_taught(path: Path) -> Model:
-    """The same, of a model that can be asked something."""
+    """A model that knows at least one class."""
     model = load(path)
     if not model.about.tasks:
         raise InputError(f"{path} knows no class: teach it some with sparc learn FOLDER --model {path}")

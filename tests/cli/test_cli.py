@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from sparc.cli.main import main
 
+RESULTS = Path(__file__).parents[2] / "results"
 QUICK = ["--epochs", "1", "--width", "0.125", "--batch", "128"]
 
 
@@ -224,6 +226,21 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_accuracy(
     assert [row[1:4] for row in rows] == [["–"] * 3] * 3
     assert main(["runs", str(tmp_path)]) == 0
     assert "–" in capsys.readouterr().out
+
+
+def test_runs_fit_a_narrow_terminal_with_nothing_cut_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["short", "seq-tinyimagenet-10-weight-alignment-seed0-0123456789"]
+    for name in names:
+        shutil.copytree(next((RESULTS / "sparc").glob("*-seed0-*")), tmp_path / name)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["runs", str(tmp_path)]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    rows = [line for line in lines if "done" in line]
+    assert [row[1] for row in rows] == ["done"] * 2
+    assert all(float(number) > 40 for row in rows for number in row[2:4])
+    assert names[1] in "".join(line[0] for line in lines if line)
 
 
 def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(

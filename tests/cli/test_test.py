@@ -44,6 +44,32 @@ def test_answers_are_counted_among_all_classes_and_among_a_tasks_own(
     assert ["right", "among", "all", "classes", "28.6", "%"] in shown
 
 
+@pytest.mark.parametrize("layout", ["shown", "shown/test"])
+def test_a_grey_model_and_a_folder_that_is_split(
+    model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str], layout: str
+) -> None:
+    if layout == "shown/test":
+        folder.rename(folder.parent / "test")
+        (folder / "train" / "cat").mkdir(parents=True)
+        (folder.parent / "test").rename(folder / "test")
+    assert main(["test", str(model(PETS, FISH, channels=1)), str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy_in_all"] == pytest.approx(100 * 2 / 7)
+
+
+def test_a_class_learned_alone_has_nothing_to_be_told_from_in_its_task(
+    model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the dog is right among pets; told apart alone, eel and ray would always be."""
+    alone = [("eels", {"eel": 1.0}), ("rays", {"ray": 0.5})]
+    assert main(["test", str(model(PETS, *alone)), str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy_in_task"] == pytest.approx(100 * 2 / 3)
+    for name in ("cat", "dog"):
+        (folder / name).rename(folder.parent / name)
+    assert main(["test", str(model(*alone)), str(folder)]) == 0
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["right", "among", "its", "task's", "classes", "–", "%"] in shown
+
+
 def test_a_class_learned_twice_is_right_by_either_output(
     model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,9 +83,9 @@ def test_a_class_learned_twice_is_right_by_either_output(
 @pytest.mark.parametrize(
     ("tasks", "shape", "where", "sentence"),
     [
-        ([PETS], {}, "shown", "unknown class “eel”: there are cat, dog"),
+        ([PETS], {}, "shown", "shown/eel is named after no class of"),
         ([], {}, "shown", "knows no class: teach it some"),
-        ([PETS], {"channels": 1}, "shown", "was taught with arrays of another form than pictures have"),
+        ([PETS], {"channels": 2}, "shown", "is for pictures of 2 channels, not for grey or coloured ones"),
         ([PETS], {}, "nowhere", "cannot be read"),
         ([PETS], {}, "shown/cat", "holds pictures but no folders of classes"),
     ],

@@ -60,3 +60,21 @@ def test_digits_statistics_are_the_data_sets_own() -> None:
     pictures = benchmark.load().train.images.double() / 255
     assert benchmark.mean == (round(pictures.mean().item(), 4),)
     assert benchmark.std == (round(pictures.std(correction=0).item(), 4),)
+
+
+def test_whether_the_pictures_are_there(tmp_path: Path) -> None:
+    assert find("seq-digits").present()
+    assert not find("seq-cifar100-5").present(tmp_path)
+    assert find("seq-cifar100-5").fetchable()
+    assert not find("seq-miniimagenet").fetchable()
+    (tmp_path / "cifar-100-binary.tar.gz").touch()
+    assert find("seq-cifar100-20").present(tmp_path)
+
+
+def test_damaged_pictures_are_not_there_and_a_wrong_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cifar100").mkdir()
+    for part in ("train", "test"):
+        (tmp_path / "cifar100" / f"{part}.parquet").write_bytes(b"not parquet")
+    assert not find("seq-cifar100-5").present(tmp_path)
+    with pytest.raises(InputError, match="nowhere"):
+        find("seq-cifar100-5").present(tmp_path / "nowhere")

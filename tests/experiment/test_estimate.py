@@ -1,11 +1,9 @@
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from sparc.errors import InputError
 from sparc.experiment import RunConfig
-from sparc.experiment.estimate import data_fetchable, data_present, estimate, images_per_second
+from sparc.experiment.estimate import estimate, images_per_second
 from sparc.experiment.exhibit import needed
 from sparc.experiment.exhibits import EXHIBITS
 from sparc.experiment.plan import SCALES
@@ -34,21 +32,3 @@ def test_every_run_of_the_paper_takes_some_time() -> None:
     for exhibit in EXHIBITS.values():
         for config in needed(exhibit, SCALES["quick"]):
             assert 0 < estimate(config, images_per_second(config)) < 1e4
-
-
-def test_whether_the_pictures_are_there(tmp_path: Path) -> None:
-    assert data_present("seq-digits", None)
-    assert not data_present("seq-cifar100-5", tmp_path)
-    assert data_fetchable("seq-cifar100-5")
-    assert not data_fetchable("seq-miniimagenet")
-    (tmp_path / "cifar-100-binary.tar.gz").touch()
-    assert data_present("seq-cifar100-20", tmp_path)
-
-
-def test_damaged_pictures_are_not_there_and_a_wrong_folder_is_told(tmp_path: Path) -> None:
-    (tmp_path / "cifar100").mkdir()
-    for part in ("train", "test"):
-        (tmp_path / "cifar100" / f"{part}.parquet").write_bytes(b"not parquet")
-    assert not data_present("seq-cifar100-5", tmp_path)
-    with pytest.raises(InputError, match="nowhere"):
-        data_present("seq-cifar100-5", tmp_path / "nowhere")

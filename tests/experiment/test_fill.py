@@ -13,10 +13,11 @@ from sparc.experiment import Result, RunConfig
 from sparc.experiment.costs import SETS
 from sparc.experiment.exhibit import CountExhibit, Exhibit, TableExhibit, needed
 from sparc.experiment.exhibits import EXHIBITS
-from sparc.experiment.fill import MEASURES, PARAMETERS, PASSES, FilledTable, fill, result_of
+from sparc.experiment.fill import MEASURES, PARAMETERS, PASSES, FilledTable, fill
 from sparc.experiment.paper import the_paper
 from sparc.experiment.plan import SCALES, Scale, wish
 from sparc.experiment.result import triangle
+from sparc.experiment.run import result_of
 from sparc.methods import METHODS
 
 PAPER = SCALES["paper"]

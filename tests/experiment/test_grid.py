@@ -147,7 +147,10 @@ def test_what_is_there_is_found_by_its_config(tmp_path: Path) -> None:
     (job,) = jobs(tmp_path, 1)
     assert find_finished(job.config, job.out) is None
     folder = run(job.config, tmp_path).folder
-    assert find_finished(job.config, job.out) == folder
+    found = find_finished(job.config, job.out)
+    assert found is not None
+    assert found.folder == folder
+    assert find_finished(job.config, job.out, bf16=True) is None
     for other in (
         replace(job, config=replace(CONFIG, seed=1)),
         replace(job, config=replace(CONFIG, settings=SparcSettings(width=1 / 8))),

@@ -51,10 +51,21 @@ def recipe(kind: type[Method], epochs: int = 2) -> Recipe:
     return replace(kind.recipe, epochs=epochs, batch=24)
 
 
-def test_it_learns_a_task_well_above_chance(kind: type[Method], stream: Stream, augment: Augment) -> None:
-    method = new(kind)
-    Trainer(method, replace(kind.recipe, epochs=10, batch=8), augment, seed=0).learn(stream[0])
-    score = evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
+def nets(kind: type[Method]) -> list[dict[str, str]]:
+    """Settings for each backbone that it can have."""
+    choice = "backbone" in {field.name for field in fields(kind.Settings)}
+    return [{"backbone": backbone} for backbone in ("resnet", "separable")] if choice else [{}]
+
+
+NETS = [(kind, net) for kind in METHODS.classes.values() for net in nets(kind)]
+
+
+@pytest.mark.parametrize(("kind", "net"), NETS, ids=[" ".join((kind.name, *net.values())) for kind, net in NETS])
+def test_it_learns_a_task_well_above_chance(kind: type[Method], net: dict[str, str], coloured: Stream) -> None:
+    """On every backbone, and in colour: maps of several channels can lie in memory in two ways."""
+    method, task, augment = new(kind, channels=3, **net), coloured[0], Augment.fitted(coloured[0].train, 0, flip=False)
+    Trainer(method, replace(kind.recipe, epochs=16, batch=8), augment, seed=0).learn(task)
+    score = evaluate(method, [task.test], [task.classes], augment.normalize)
     assert score.task_il[0] > 80
     assert score.class_il == (None if kind.needs_task else score.task_il), "with one task both are the same"
 
@@ -66,19 +77,6 @@ def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream
         trainer.learn(task)
         logits = method.eval().logits(augment.normalize(task.test.images))
         assert logits.shape == (len(task.test), task.classes.stop)
-
-
-@pytest.mark.parametrize("backbone", ["resnet", "separable"])
-def test_it_learns_coloured_pictures_on_every_backbone(kind: type[Method], coloured: Stream, backbone: str) -> None:
-    """Maps of several channels can lie in memory in two ways, which those of one cannot."""
-    if "backbone" in {field.name for field in fields(kind.Settings)}:
-        method = new(kind, channels=3, backbone=backbone)
-    elif backbone == "resnet":
-        method = new(kind, channels=3)
-    else:
-        pytest.skip("it has a net of its own")
-    reports = Trainer(method, recipe(kind, epochs=1), Augment.fitted(coloured[0].train), seed=0).run(coloured)
-    assert len(reports[-1].test.task_il) == 2
 
 
 def test_same_seed_same_bits_and_the_global_generator_plays_no_part(

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.workers import Workers, do_all, failures
-from sparc.discovery import unknown
+from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.experiment import RunConfig
 from sparc.report.comparison import compare, ranked
@@ -76,7 +76,7 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
     used: set[str] = set()
     words = [word.strip() for word in methods.split(",") if word.strip()]
     if not words:
-        raise InputError("--methods names none: give some of sparc methods, with commas between")
+        raise InputError("--methods names none: give names from sparc methods, with commas between")
     for word in words:
         method, *own = word.split(":")
         config = RunConfig.default(benchmark, method)
@@ -89,7 +89,8 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
         configs.append(config)
     for name, _ in map(_pair, everywhere):
         if name not in used:
-            raise unknown(f"setting of any of {methods}", name, {each for config in configs for each in config.names()})
+            advice = nearest(name, {each for config in configs for each in config.names()})
+            raise InputError(f"--set {name} is a setting of none of {methods}: {advice}")
     return list(dict.fromkeys(configs))
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 import tyro
 from numpy.typing import NDArray
-from PIL import Image
 from rich.console import Console
 from rich.text import Text
 from torch import Tensor
@@ -22,7 +21,7 @@ from torch import Tensor
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
 from sparc.data.archive import LARGEST, names
-from sparc.data.pictures import decode, is_picture
+from sparc.data.pictures import decode, is_picture, to_grey
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.learner import outputs, scores
@@ -79,7 +78,9 @@ class Prediction:
 def main(arguments: list[str]) -> int:
     given: Predict = parse(Predict, "predict", __doc__, arguments)
     model = load_taught(given.model)
-    _check(given.model, model.about, given.task)
+    check_takes_pictures(given.model, model.about)
+    if given.task is not None and given.task not in (known := [each.name for each in model.about.tasks]):
+        raise unknown("task", given.task, known)
     pictures = [picture for path in given.paths for picture in _pictures(path)]
     found = []
     with Display("predict") as display:
@@ -95,7 +96,7 @@ def main(arguments: list[str]) -> int:
     return 1 if any(prediction.error for prediction in found) else 0
 
 
-def _check(path: Path, about: About, task: str | None) -> None:
+def check_takes_pictures(path: Path, about: About) -> None:
     height, width = about.shape.image_size
     if height != width:
         raise InputError(f"{path} is for pictures of {width} × {height} pixels, not for squares: name another model")
@@ -104,8 +105,11 @@ def _check(path: Path, about: About, task: str | None) -> None:
             f"{path} is for pictures of {about.shape.channels} channels, not for grey or coloured ones: "
             "name another model"
         )
-    if task is not None and task not in (known := [each.name for each in about.tasks]):
-        raise unknown("task", task, known)
+
+
+def suited(model: Model, images: Tensor) -> Tensor:
+    """Coloured pictures, N × RGB × height × width, as the model wants them."""
+    return to_grey(images) if model.about.shape.channels == 1 else images
 
 
 def _pictures(path: Path) -> list[Path]:
@@ -127,14 +131,14 @@ def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(paths), CHUNK):
             chunk = paths[start : start + CHUNK]
-            read = list(pool.map(lambda path: _read(path, shape.image_size[0], shape.channels), chunk))
+            read = list(pool.map(lambda path: _read(path, shape.image_size[0]), chunk))
             good = [picture for picture in read if not isinstance(picture, str)]
             found = iter(_likeliest(model, good, top, task) if good else ())
             for path, picture in zip(chunk, read, strict=True):
                 yield Prediction(path, error=picture) if isinstance(picture, str) else Prediction(path, next(found))
 
 
-def _read(path: Path, size: int, channels: int) -> Picture | str:
+def _read(path: Path, size: int) -> Picture | str:
     """The picture, or why there is none."""
     try:
         if path.exists() and not path.is_file():
@@ -148,13 +152,13 @@ def _read(path: Path, size: int, channels: int) -> Picture | str:
         return f"it cannot be read ({error.strerror or error}): check that it is a file and yours to read"
     except InputError as error:
         return str(error).removesuffix(".")
-    return picture if channels == 3 else np.asarray(Image.fromarray(picture).convert("L"))[:, :, None]
+    return picture
 
 
 def _likeliest(
     model: Model, pictures: Sequence[Picture], top: int, task: str | None
 ) -> list[tuple[tuple[str, float], ...]]:
-    images = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous()
+    images = suited(model, torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous())
     classes, said = _scores(model, images, task)
     best, places = said.softmax(1).topk(min(top, len(classes)), 1)
     return [

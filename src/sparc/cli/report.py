@@ -33,7 +33,7 @@ USUAL = {
 @dataclass(frozen=True)
 class Arguments:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUNS …")] = (Path("runs"),)
-    """Folders of runs, as given to `sparc run --out`, or single runs' folders."""
+    """Folders of runs, as given to `sparc run --out`, single runs' folders, or their result.json."""
     out: Path | None = None
     """The file, or for svg and png the folder, that is written; by default report.html, .csv, .tex, .md, or figures."""
     format: Literal["html", "png", "svg", "csv", "latex", "markdown"] = "html"

@@ -20,13 +20,14 @@ from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
 from sparc.experiment import Result, RunConfig, usual_recipe
-from sparc.experiment.estimate import data_fetchable, data_present, estimate, images_per_second
+from sparc.experiment.estimate import estimate, images_per_second
 from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
 from sparc.experiment.exhibits import EXHIBITS, find_exhibit
-from sparc.experiment.fill import Filled, fill, result_of
+from sparc.experiment.fill import Filled, fill
 from sparc.experiment.folder import results_in
 from sparc.experiment.grid import Outcome
 from sparc.experiment.plan import SCALES, Scale
+from sparc.experiment.run import result_of
 from sparc.files import check_output
 from sparc.methods import METHODS
 from sparc.report.exhibit import draw_exhibit, exhibit_tables, has_points, heading
@@ -172,9 +173,9 @@ def _needs(exhibit: Exhibit, results: list[Result], scale: Scale, data: Path | N
 
 
 def _data_word(benchmark: str, data: Path | None) -> str:
-    if data_present(benchmark, data):
+    if find(benchmark).present(data):
         return "there"
-    return "to be fetched" if data_fetchable(benchmark) else "missing"
+    return "to be fetched" if find(benchmark).fetchable() else "missing"
 
 
 def _hours(config: RunConfig) -> float:

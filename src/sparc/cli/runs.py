@@ -30,8 +30,9 @@ def main(arguments: list[str]) -> int:
         print(json.dumps([_as_json(each) for each in runs], allow_nan=False))
         return 0
     table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", "where, or why", words=True)
-    # A name that is cut short names nothing, and one that is broken into lines cannot be copied.
-    table.columns[0].overflow, table.columns[0].no_wrap = "fold", True
+    table.columns[0].overflow = "fold"  # a name that is cut short names nothing
+    for column in table.columns[1:4]:
+        column.no_wrap = True
     for each in runs:
         colour = {"done": "green", "failed": "red"}.get(each.state, "yellow")
         table.add_row(escape(each.folder.name), f"[{colour}]{each.state}", *_accuracies(each), escape(each.where))

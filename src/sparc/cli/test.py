@@ -1,7 +1,7 @@
 """`sparc test`: count how many pictures of a folder a model gets right, one folder of pictures a class."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from sparc.cli.parse import parse
+from sparc.cli.predict import check_takes_pictures, suited
 from sparc.cli.progress import Display
-from sparc.data.sources.folder import class_folders, read_classes
-from sparc.discovery import unknown
+from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
+from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.learner import Tested, tested
 from sparc.model_file import load_taught
@@ -26,7 +27,8 @@ class Arguments:
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The model file."""
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    """Holds one folder of pictures a class, named as the model calls it; not every class need be there."""
+    """Holds one folder of pictures a class, named as the model calls it, or `test` with such folders; not every class
+    need be there."""
     json: bool = False
     """Print it as JSON, with how often each class was taken for which."""
 
@@ -34,14 +36,17 @@ class Arguments:
 def main(arguments: list[str]) -> int:
     given: Arguments = parse(Arguments, "test", __doc__, arguments)
     model = load_taught(given.model)
-    if not model.about.shape.takes_picture_files:
-        raise InputError(f"{given.model} was taught with arrays of another form than pictures have: test it in Python")
-    folders = class_folders(given.folder)
-    for name in folders:
-        if name not in model.about.classes:
-            raise unknown("class", name, model.about.classes)
+    check_takes_pictures(given.model, model.about)
+    folder = folder_to_test(given.folder)
+    classes = class_folders(folder)
+    known = model.about.classes
+    for name in classes:
+        if name not in known:
+            advice = nearest(name, known)
+            raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
     with Display(given.model.name) as display:
-        pictures = read_classes(given.folder, folders, model.about.shape.image_size[0], display.loading)
+        pictures = read_classes(folder, classes, model.about.shape.image_size[0], display.loading)
+    pictures = replace(pictures, images=suited(model, pictures.images))
     found = tested(model, pictures)
     if given.json:
         print(json.dumps(_as_json(found)))
@@ -56,7 +61,7 @@ def _as_json(found: Tested) -> dict[str, object]:
         "accuracy_in_all": found.accuracy_in_all,
         "accuracy_in_task": found.accuracy_in_task,
         "classes": [
-            {"class": name, "pictures": sum(taken.values()), "right": taken[name], "taken_for": dict(taken)}
+            {"class": name, "pictures": taken.total(), "right": taken[name], "taken_for": dict(taken)}
             for name, taken in found.taken_for.items()
         ],
     }
@@ -68,7 +73,7 @@ def _print(found: Tested) -> None:
     for column in table.columns[1:3]:
         column.justify = "right"
     for name, taken in found.taken_for.items():
-        total = sum(taken.values())
+        total = taken.total()
         wrong = [f"{one_line(other)} ({count})" for other, count in taken.most_common() if other != name]
         table.add_row(
             escape(one_line(name)),

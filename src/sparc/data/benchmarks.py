@@ -34,6 +34,19 @@ class Benchmark:
             raise InputError(f"--image-size is for a folder of pictures: {self.name} has a size of its own")
         return sources.find(self.source).load(data, progress)
 
+    def present(self, data: Path | None = None) -> bool:
+        """Whether the pictures are on this machine, in `data` or where they are looked for without it."""
+        try:
+            return sources.find(self.source).present(data)
+        except InputError:
+            if data is not None and not data.is_dir():
+                raise
+            return False  # there, but damaged: loading says what is wrong
+
+    def fetchable(self) -> bool:
+        """Whether loading fetches them where they are not present."""
+        return sources.find(self.source).fetchable()
+
     def task_count(self, classes: int) -> int:
         """How many tasks there are unless the user says so."""
         return self.tasks

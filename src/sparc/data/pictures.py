@@ -123,6 +123,12 @@ def decode_all(
     return torch.from_numpy(images)
 
 
+def to_grey(images: Tensor) -> Tensor:
+    """N × 1 × height × width from N × RGB × height × width, as Pillow weighs the colours."""
+    red, green, blue = images.to(torch.int32).unbind(1)
+    return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)[:, None]
+
+
 def _chunks(pictures: Iterable[tuple[str, bytes]]) -> Iterator[tuple[int, list[tuple[str, bytes]]]]:
     start, total = 0, 0
     chunk: list[tuple[str, bytes]] = []

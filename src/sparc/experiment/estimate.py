@@ -1,19 +1,16 @@
-"""What a run would ask of this machine: roughly how long, and whether its pictures are there."""
+"""What a run would ask of this machine: roughly how long."""
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from sparc.data import sources
 from sparc.data.benchmarks import find
-from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
 from sparc.experiment.costs import SETS, layout_of, work_of
 from sparc.nn import ResNet, SparcNet
@@ -87,19 +84,3 @@ def _speed(separable: bool) -> float:
         step()
         steps += 1
     return len(images) * work * steps / (time.process_time() - start)
-
-
-def data_present(benchmark: str, data: Path | None) -> bool:
-    """Whether a benchmark's pictures are on this machine, in `data` or where they are looked for without it."""
-    source = sources.find(find(benchmark).source)
-    try:
-        return source.present(data)
-    except InputError:
-        if data is not None and not data.is_dir():
-            raise
-        return False  # there, but damaged: a run says what is wrong
-
-
-def data_fetchable(benchmark: str) -> bool:
-    """Whether a run would fetch them where they are not present."""
-    return sources.find(find(benchmark).source).fetchable()

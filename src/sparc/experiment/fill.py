@@ -28,6 +28,7 @@ from sparc.experiment.exhibits import EXHIBITS
 from sparc.experiment.paper import Printed, Row, the_paper
 from sparc.experiment.plan import STREAMS, Scale, Wish
 from sparc.experiment.result import Result
+from sparc.experiment.run import result_of
 from sparc.methods import METHODS, Costs, Method, Settings
 from sparc.methods.expected import expected_costs
 from sparc.metrics import efficiency, summarize
@@ -161,13 +162,6 @@ def fill(exhibit: Exhibit, results: Sequence[Result], scale: Scale) -> Filled:
     notes.append(f"The paper's text says: {said}." if said else "The paper draws it, and prints no numbers.")
     charts = tuple(_chart(chart, results, scale) for chart in exhibit.charts)
     return Filled(exhibit, scale, (), charts, tuple(notes))
-
-
-def result_of(config: RunConfig, results: Sequence[Result]) -> Result | None:
-    """The run of exactly this config, if it is there; of several, the one with the most pictures."""
-    wanted = config.as_json()
-    found = [result for result in results if result.config == wanted]
-    return max(found, key=lambda result: result.data.get("train") or 0, default=None)
 
 
 def _done(wish: Wish, benchmark: str, results: Sequence[Result], scale: Scale) -> list[Result]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from sparc import files
-from sparc.errors import InputError
+from sparc.errors import InputError, reason
 from sparc.experiment.result import Result, read_result
 from sparc.files import is_locked, sync, write_atomic
 from sparc.plain import build
@@ -153,13 +153,15 @@ def list_runs(out: Path) -> list[Listed]:
 
 
 def find_results(paths: Iterable[Path], warn: Callable[[str], None] = warnings.warn) -> dict[Path, Result]:
-    """Results by run folder, from run folders and from folders of such, each once; nothing but results is read.
+    """Results by run folder, from results, run folders and folders of such, each once; nothing but results is read.
 
     What cannot be read is told and left out, unless there is nothing else.
     """
     folders: dict[Path, Path] = {}
-    for given in paths:
-        path = given.parent if given.name == "result.json" else given
+    for path in paths:
+        if path.name == "result.json" and path.is_file():
+            folders.setdefault(path.parent.resolve(), path.parent)
+            continue
         if not path.is_dir():
             raise InputError(f"there is no folder {path}: name a run's folder, or what sparc run was given as --out")
         found = _with_results(path)
@@ -177,7 +179,11 @@ def find_results(paths: Iterable[Path], warn: Callable[[str], None] = warnings.w
 
 def results_in(out: Path, warn: Callable[[str], None] = warnings.warn) -> list[Result]:
     """All that are done; none where the folder is not there yet. What cannot be read is told and left out."""
-    results, broken = _read(_with_results(out) if out.is_dir() else ())
+    if not out.exists():
+        return []
+    if not out.is_dir():
+        raise InputError(f"--out {out} is a file: name a folder")
+    results, broken = _read(_with_results(out))
     for each in broken:
         warn(str(each))
     return list(results.values())
@@ -212,7 +218,7 @@ def read_losses(folder: Path) -> list[tuple[float, float]]:
                 epoch = build(Epoch, {"task": content["task"], "loss": content["loss"]})
                 tasks.setdefault(epoch.task, []).append(epoch.loss)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"line {number} of {path} cannot be read ({error}): remove that file") from error
+            raise InputError(f"line {number} of {path} cannot be read ({reason(error)}): remove that file") from error
     return [
         (task - 1 + (place + 1) / len(losses), loss)
         for task, losses in sorted(tasks.items())
@@ -233,7 +239,9 @@ def _listed(folder: RunFolder) -> Listed:
         if content:
             where = build(Position, content["about"]["position"]).words(tasks)
     except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
-        why = str(error) if isinstance(error, InputError) else f"it cannot be read ({error}): give its command again"
+        why = str(error)
+        if not isinstance(error, InputError):
+            why = f"it cannot be read ({reason(error)}): give its command again"
         return Listed(folder.path, {}, "failed", why, None)
     if is_locked(folder.path):
         return Listed(folder.path, config, "running", where, None)

@@ -89,8 +89,8 @@ def run_grid(
     watcher, stop = watcher or Watcher(), stop or Stop()
     outcomes: dict[int, Outcome] = {}
     for number, job in enumerate(jobs):
-        if (folder := find_finished(job.config, job.out)) is not None:
-            outcomes[number] = Outcome(job, folder)
+        if (finished := find_finished(job.config, job.out)) is not None:
+            outcomes[number] = Outcome(job, finished.folder)
             watcher.ended(number, outcomes[number])
     missing = {number: job for number, job in enumerate(jobs) if number not in outcomes}
     if missing:

@@ -6,7 +6,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from sparc.errors import InputError
+from sparc.errors import InputError, reason
 from sparc.files import write_atomic
 from sparc.metrics import Metrics, efficiency, summarize, task_probabilities
 from sparc.plain import build
@@ -81,10 +81,10 @@ def read_result(path: Path) -> Result:
         return result
     except InputError:
         raise
-    except KeyError as error:
-        raise InputError(f"{path} is not a result (it has no {error}): remove it, and run it again") from error
-    except (ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is not a result ({error}): remove it, and run it again") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({reason(error)}): check that it is yours to read") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path} is not a result ({reason(error)}): remove it, and run it again") from error
 
 
 def triangle(rows: list[list[float]]) -> Matrix:

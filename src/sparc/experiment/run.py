@@ -7,7 +7,7 @@ import platform
 import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from sparc.data.progress import Progress, no_progress
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
-from sparc.experiment.estimate import data_present
 from sparc.experiment.folder import Log, RunFolder, writing_in
 from sparc.experiment.result import Matrix, Result, read_result, triangle
 from sparc.files import check_writable, clear_parts, locked
@@ -39,7 +38,7 @@ class Finished:
     was_there: bool
     """An earlier run that could only have come out the same; nothing was run."""
     splits: Splits | None
-    """The pictures, for the next run on the same ones; None where they are not on this machine."""
+    """The pictures, for the next run on the same ones; None where they were not needed."""
 
     @property
     def picture(self) -> Path:
@@ -88,9 +87,9 @@ def run(
     if bf16 and place.type != "cuda":
         raise InputError(f"--bf16 is for --device cuda, and {device} would only be slower with it: leave it out")
     if splits is None:
-        there = None if fresh else find_finished(config, out, bf16)
-        if there is not None and not data_present(config.benchmark, data):
-            return Finished(read_result(RunFolder(there).result), there, True, None)
+        finished = None if fresh else find_finished(config, out, bf16)
+        if finished is not None and not benchmark.present(data):
+            return finished
         splits = benchmark.load(data, config.stream.image_size, progress)
     stream = config.stream.cut(splits, benchmark)
     augment = benchmark.augment(stream[0])
@@ -144,21 +143,31 @@ def run(
     return Finished(result, folder.path, False, splits)
 
 
-def find_finished(config: RunConfig, out: Path, bf16: bool = False) -> Path | None:
-    """The folder of a run with this very config that has been done, found without reading any pictures.
+def find_finished(config: RunConfig, out: Path, bf16: bool = False) -> Finished | None:
+    """A run with this very config that has been done, found without reading any pictures.
 
     Only of a named benchmark, whose pictures are the same as a rule; a folder's may have changed. What cannot be read
     is left to whoever runs the config, who will say so.
     """
     if config.benchmark not in benchmarks.BENCHMARKS or not out.is_dir():
         return None
-    wanted = config.as_json()
+    folders: dict[int, Path] = {}
+    results: list[Result] = []
     for path in sorted(out.glob(f"{config.benchmark}-{config.method}-seed{config.seed}-*/result.json")):
         with contextlib.suppress(InputError):
-            found = read_result(path)
-            if found.config == wanted and found.environment.get("bf16", False) == bf16:
-                return path.parent
-    return None
+            result = read_result(path)
+            if result.environment.get("bf16", False) == bf16:
+                results.append(result)
+                folders[id(result)] = path.parent
+    found = result_of(config, results)
+    return None if found is None else Finished(found, folders[id(found)], True, None)
+
+
+def result_of(config: RunConfig, results: Iterable[Result]) -> Result | None:
+    """The result of exactly this config, if it is there; of several, the one with the most pictures."""
+    wanted = config.as_json()
+    found = [result for result in results if result.config == wanted]
+    return max(found, key=lambda result: result.data.get("train") or 0, default=None)
 
 
 def _restore(trainer: Trainer, snapshot: Snapshot, folder: RunFolder) -> None:

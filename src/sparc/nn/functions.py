@@ -1,7 +1,7 @@
-"""Two functions of SPARC's net with backward passes of their own: autograd's compute what nobody needs, or slowly.
+"""What nets share to be fast: the layout of maps, and two functions with backward passes of their own.
 
-Maps are channels-last throughout: a place's channels lie side by side, so a map is also a matrix, a place a row.
-docs/speed.md has the measurements.
+Autograd's would compute what nobody needs, or slowly. Maps are channels-last throughout: a place's channels lie side by
+side, so a map is also a matrix, a place a row. docs/speed.md has the measurements.
 
 Shapes: B batch, C input channels, N output channels, H × W the map, P = B·H·W places.
 """
@@ -40,7 +40,7 @@ def channels_last(x_BCHW: Tensor) -> Tensor:  # noqa: N803
 
 @contextlib.contextmanager
 def autograds_own() -> Iterator[None]:
-    """Do without passes of our own, which `torch.func` cannot look into."""
+    """Do without passes and a layout of our own, which `torch.func` cannot look into."""
     global _plain
     before, _plain = _plain, True
     try:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from sparc.errors import InputError
-from sparc.nn.functions import places, two_of_each
+from sparc.nn.functions import channels_last, places, two_of_each
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
 
@@ -131,9 +131,9 @@ class InferenceNet:
         """Of some memories, whose channels lie side by side: [B, K·C, H, W] between the layers."""
         heads = self.heads[memories]
         stem, *rest = self.convs
-        x = x.contiguous(memory_format=torch.channels_last)
+        x = channels_last(x)
         x = conv2d(x, self.stem[memories].flatten(0, 1), stem.bias[memories].flatten(), padding=1).relu_()
-        x = x.contiguous(memory_format=torch.channels_last)
+        x = channels_last(x)
         for shortcut, first, second in zip(self.shortcuts, rest[::2], rest[1::2], strict=True):
             out = _separable(x, first, memories).relu_()
             if shortcut is not None:

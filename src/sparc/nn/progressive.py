@@ -141,7 +141,7 @@ class ProgressiveNet(nn.Module):
         return torch.cat(self._answers(x, len(self.columns)), 1)
 
     def _answers(self, x: Tensor, columns: int) -> list[Tensor]:
-        x = channels_last(x)  # as a ResNet is fastest
+        x = channels_last(x)
         maps: list[list[Tensor]] = []
         answers = []
         for column in self.all_columns()[:columns]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sparc.report.axis import Axis
@@ -64,9 +64,14 @@ def size_figures(study: Study) -> list[Figure]:
 
 
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
-    """From 0 to the ten above the highest, as methods that are all far from 100 % could not be told apart below it."""
-    highest = max(mean + spread for each in series for _, mean, spread in each.known())
-    return Axis(title, 0, min(100, 10 * math.floor(highest / 10 + 1)))
+    """Methods that are all far from 100 % could not be told apart below it."""
+    return Axis(title, 0, _top(mean + spread for each in series for _, mean, spread in each.known()))
+
+
+def _top(values: Iterable[float]) -> float:
+    """The next percentage above all of these that an axis has a mark at."""
+    highest = max(values)
+    return next((top for top in (10, 20, 30, 40, 50, 60, 80) if top > highest), 100)
 
 
 def loss_figures(study: Study) -> list[Figure]:
@@ -146,7 +151,7 @@ LOSS_CAPTION = "Mean over seeds. Losses of different methods are made of differe
 def _landing_top(study: Study, even: float) -> float:
     """The same for all methods, so that their bars can be compared."""
     tops = [(cell.mean or 0) + (cell.deviation or 0) for row in study.rows for cell in landings(row) or ()]
-    return min(100.0, 10 * math.ceil(max([even, *tops]) * 1.02 / 10))
+    return _top([even, *tops])
 
 
 def _file(setting: Setting) -> str:

@@ -51,7 +51,7 @@ class Folder(Source):
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         """Read the folder; `data` plays no part, as the folder is named already."""
         parts = part_folders(self.path)
-        test = next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
+        test = _test_part(parts)
         if "train" in parts and test:
             return self._given(parts["train"], test, progress)
         only_train = [folder.name for folder in _visible_folders(self.path)] == ["train"] and "train" in parts
@@ -79,6 +79,15 @@ def part_folders(path: Path) -> dict[str, Path]:
     """The folders `train`, `test` and so on in `path`, by their names in small letters, that hold class folders."""
     found = {folder.name.lower(): folder for folder in _visible_folders(path)}
     return {name: found[name] for name in ("train", *_TEST_FOLDERS) if name in found and _visible_folders(found[name])}
+
+
+def folder_to_test(path: Path) -> Path:
+    """Where the class folders to test with are: in its `test` (or `val`, …) where it is split, else itself."""
+    return _test_part(part_folders(path)) or path
+
+
+def _test_part(parts: Mapping[str, Path]) -> Path | None:
+    return next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
 
 
 def class_folders(path: Path) -> Classes:
