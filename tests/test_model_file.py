@@ -82,6 +82,9 @@ def test_what_is_there_not_at_all(tmp_path: Path) -> None:
         load(tmp_path / "none.sparc")
     with pytest.raises(InputError, match="is a folder: name a model file"):
         load(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is a device or a pipe: name a model file"):
+        load(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99])

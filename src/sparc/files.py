@@ -173,6 +173,8 @@ def check_output(path: Path, not_over: Path | None = None) -> None:
         raise InputError(f"there is no folder {path.parent} for {path.name}: make it first")
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file in it")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is a device or a pipe, which would be replaced: name a file")
     if not_over is not None and path.exists() and not_over.exists() and path.samefile(not_over):
         raise InputError(f"{path} is the model itself: name another file")
     check_writable(path.parent, "the folder")

@@ -6,6 +6,7 @@ written sees the old file or the new one, never a part.
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -157,10 +158,11 @@ def save(model: Model, path: Path) -> None:
 
 def load(path: Path) -> Model:
     """Read a model, or say in one sentence why this is none."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: name a model file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is a {'folder' if path.is_dir() else 'device or a pipe'}: name a model file")
     try:
-        size = path.stat().st_size
+        with path.open("rb") as opened:  # safetensors takes a file that may not be read for one that is not there
+            size = os.fstat(opened.fileno()).st_size
         with safe_open(path, framework="pt") as file:
             checksum, about = _description(path, file.metadata() or {})
             if about.shape.fewest_bytes([len(task.classes) for task in about.tasks]) > size:

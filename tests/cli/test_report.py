@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shutil
 import xml.etree.ElementTree as ET
@@ -122,7 +123,10 @@ def test_the_numbers_as_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["nowhere"], "there is no folder nowhere"),
+        (["nowhere"], "nowhere is not there: name a run's folder"),
+        (["file"], "file is a file: name a run's folder"),
+        (["part-way"], "part-way is of a run that is not done"),
+        (["runs", "--out", "pipe"], "pipe is a device or a pipe"),
         (["empty"], "empty has no result in it: make one with sparc run"),
         (["broken"], "broken/a/result.json is not a result"),
         (["runs", "--out", "missing/report.html"], "there is no folder missing"),
@@ -147,6 +151,9 @@ def test_bad_input_gets_one_sentence_exit_code_2_and_no_file(
         (tmp_path / name / "a" / "result.json").write_bytes(content)
     (tmp_path / "log" / "a" / "log.jsonl").write_text('{"event": "stage"}\n{"event": "epoch", "task": "one"}\n')
     (tmp_path / "empty").mkdir()
+    (tmp_path / "part-way").mkdir()
+    (tmp_path / "part-way" / "run.json").write_text("{}")
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("mine")
     monkeypatch.chdir(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -257,7 +257,7 @@ def test_runs_lists_what_cannot_be_read_beside_the_rest(quick: Callable[..., Fin
 
 def test_runs_refuses_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(tmp_path / "nothing")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert "is not there: name the folder" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(

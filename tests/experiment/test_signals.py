@@ -1,6 +1,7 @@
 """Ctrl-C and the like: a checkpoint is kept, and the run can go on."""
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -70,3 +71,21 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stopped at" not in said
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="there is no /proc here to see processes in")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_while_workers_are_being_made(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C in a terminal reaches every process, also the one that workers are made from, as it starts."""
+    command = [sys.executable, "-m", "sparc", "compare", "seq-digits", "--out", str(tmp_path), "--seeds", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while not any(
+            b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children.read_text().split()
+        ):
+            time.sleep(0.01)
+        os.killpg(process.pid, number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "stopped with 0 of 2 runs done" in said
+    assert "Traceback" not in said

@@ -1,4 +1,7 @@
-"""`sparc predict`: name what is in pictures."""
+"""`sparc predict`: name what is in pictures.
+
+The exit code is 1 where some of them cannot be read; the others are named all the same.
+"""
 
 import csv
 import json

@@ -112,6 +112,8 @@ def find(name: str) -> Benchmark:
     """
     if name in BENCHMARKS:
         return BENCHMARKS[name]
+    if not name:
+        raise InputError("a benchmark has a name: give one from sparc benchmarks, or a folder")
     if name in sources.names():
         return OwnBenchmark(name, name)
     path = Path(name)

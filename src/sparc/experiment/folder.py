@@ -147,8 +147,9 @@ class Listed:
 def list_runs(out: Path) -> list[Listed]:
     """All runs in a folder, by name."""
     if not out.is_dir():
-        raise InputError(f"there is no folder {out}: make runs in it with sparc run … --out {out}")
-    folders = sorted(path for path in out.iterdir() if (path / "run.json").exists() or (path / "result.json").exists())
+        what = "is a file" if out.exists() else "is not there"
+        raise InputError(f"{out} {what}: name the folder that sparc run was given as --out")
+    folders = sorted(path for path in out.iterdir() if _has(path, "run.json") or _has(path, "result.json"))
     return [_listed(RunFolder(path)) for path in folders]
 
 
@@ -163,8 +164,11 @@ def find_results(paths: Iterable[Path], warn: Callable[[str], None] = warnings.w
             folders.setdefault(path.parent.resolve(), path.parent)
             continue
         if not path.is_dir():
-            raise InputError(f"there is no folder {path}: name a run's folder, or what sparc run was given as --out")
+            what = "is a file" if path.exists() else "is not there"
+            raise InputError(f"{path} {what}: name a run's folder, or what sparc run was given as --out")
         found = _with_results(path)
+        if not found and _has(path, "run.json"):
+            raise InputError(f"{path} is of a run that is not done: give its command again, and it goes on")
         if not found:
             raise InputError(f"{path} has no result in it: make one with sparc run … --out {path}")
         for folder in found:
@@ -191,7 +195,15 @@ def results_in(out: Path, warn: Callable[[str], None] = warnings.warn) -> list[R
 
 def _with_results(path: Path) -> list[Path]:
     """Of a folder and what lies in it, those that are of runs that were done."""
-    return [each for each in (path, *sorted(path.iterdir())) if RunFolder(each).result.is_file()]
+    return [each for each in (path, *sorted(path.iterdir())) if _has(each, "result.json")]
+
+
+def _has(folder: Path, name: str) -> bool:
+    """Where that cannot be told, reading it will say why."""
+    try:
+        return (folder / name).is_file()
+    except OSError:
+        return True
 
 
 def _read(folders: Iterable[Path]) -> tuple[dict[Path, Result], list[InputError]]:

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -27,6 +28,12 @@ class Processes:
 
     def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
         CONTEXT.set_forkserver_preload(["sparc.experiment.grid"])  # so that torch is loaded once for all workers
+        # What workers are made from takes seconds to start; Ctrl-C, which reaches it too, is not for it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         crew = _Crew(jobs, watcher)
         try:
             crew.work(min(self.workers, len(jobs)), stop)
@@ -57,7 +64,12 @@ class _Crew:
         stopping = False
         while self.hands or (self.waiting and not stopping):
             while not stopping and self.waiting and len(self.hands) < workers:
-                self._hire()
+                try:
+                    self._hire()
+                except (EOFError, OSError):
+                    if not stop.asked():
+                        raise
+                    break  # what workers are made from was told to stop as well
             for hand in self._with_news():
                 self._listen(hand, stopping)
             if stop.asked() and not stopping:

@@ -302,4 +302,6 @@ def _device(name: str) -> torch.device:
         assert device.item() == 1
         return device.device
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(f"--device {name} cannot be used here: choose cpu, cuda or mps") from error
+        raise InputError(
+            f"--device {name} cannot be used here: leave it out, or name another that this machine has"
+        ) from error
