@@ -2,9 +2,13 @@
 
 Kirkpatrick et al., "Overcoming Catastrophic Forgetting in Neural Networks", PNAS 2017; Schwarz et al., "Progress &
 Compress", ICML 2018, who keep one running sum for all tasks. After each task the diagonal of the Fisher information is
-taken as the field does, for which λ was found: the mean over its pictures of p(y | x) times the squared gradients of
-log p(y | x), at the true label y. Pictures are not augmented and batch norm is as in a test. The penalty is
-λ Σ F (θ − θ*)², without EWC's factor ½.
+taken as the field does: the mean over its pictures of p(y | x) times the squared gradients of log p(y | x), at the true
+label y. Pictures are not augmented. The penalty is λ Σ F (θ − θ*)², without EWC's factor ½.
+
+Batch norm is as in a test. The field's code leaves it in training mode, on single pictures, where a net hardly knows
+what it has learned; its λ of 10 was found with that. It suits nets that have learned their pictures well and whose
+information is small for that. After two epochs of CIFAR-100 ours is 35 times as large as the field's, and a λ as many
+times smaller holds as strongly.
 """
 
 from dataclasses import dataclass
@@ -31,7 +35,7 @@ GRADIENTS = 1 << 26
 @dataclass(frozen=True)
 class OewcSettings(SingleNetSettings):
     strength: float = 10.0
-    """λ: weight of the penalty."""
+    """λ: weight of the penalty; the shorter a task is trained, the smaller."""
     gamma: float = 1.0
     """How much of the old tasks' Fisher information is kept at each task."""
 
