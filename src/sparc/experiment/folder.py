@@ -146,9 +146,7 @@ class Listed:
 
 def list_runs(out: Path) -> list[Listed]:
     """All runs in a folder, by name."""
-    if not out.is_dir():
-        what = "is a file" if out.exists() else "is not there"
-        raise InputError(f"{out} {what}: name the folder that sparc run was given as --out")
+    _check_folder(out, "the folder that sparc run was given as --out")
     folders = sorted(path for path in out.iterdir() if _has(path, "run.json") or _has(path, "result.json"))
     return [_listed(RunFolder(path)) for path in folders]
 
@@ -163,9 +161,7 @@ def find_results(paths: Iterable[Path], warn: Callable[[str], None] = warnings.w
         if path.name == "result.json" and path.is_file():
             folders.setdefault(path.parent.resolve(), path.parent)
             continue
-        if not path.is_dir():
-            what = "is a file" if path.exists() else "is not there"
-            raise InputError(f"{path} {what}: name a run's folder, or what sparc run was given as --out")
+        _check_folder(path, "a run's folder, or what sparc run was given as --out")
         found = _with_results(path)
         if not found and _has(path, "run.json"):
             raise InputError(f"{path} is of a run that is not done: give its command again, and it goes on")
@@ -185,12 +181,16 @@ def results_in(out: Path, warn: Callable[[str], None] = warnings.warn) -> list[R
     """All that are done; none where the folder is not there yet. What cannot be read is told and left out."""
     if not out.exists():
         return []
-    if not out.is_dir():
-        raise InputError(f"--out {out} is a file: name a folder")
+    _check_folder(out, "the folder that sparc run was given as --out")
     results, broken = _read(_with_results(out))
     for each in broken:
         warn(str(each))
     return list(results.values())
+
+
+def _check_folder(path: Path, wanted: str) -> None:
+    if not path.is_dir():
+        raise InputError(f"{path} is {'a file' if path.exists() else 'not there'}: name {wanted}")
 
 
 def _with_results(path: Path) -> list[Path]:
