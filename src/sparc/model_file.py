@@ -19,6 +19,7 @@ from safetensors.torch import save as to_bytes
 from torch import Generator, Tensor
 
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE
+from sparc.data.pictures import to_grey
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.nn.inference import InferenceNet
@@ -58,6 +59,22 @@ class Shape:
     def takes_picture_files(self) -> bool:
         """Files are brought to coloured squares; a net taught with arrays may take something else."""
         return self.channels == 3 and self.image_size[0] == self.image_size[1]
+
+    def check_takes_pictures(self, path: Path) -> None:
+        """Refuse, by its model's file, a net that no picture can be made to suit."""
+        height, width = self.image_size
+        if height != width:
+            raise InputError(
+                f"{path} is for pictures of {width} × {height} pixels, not for squares: name another model"
+            )
+        if self.channels not in (1, 3):
+            raise InputError(
+                f"{path} is for pictures of {self.channels} channels, not for grey or coloured ones: name another model"
+            )
+
+    def suited(self, images: Tensor) -> Tensor:
+        """Coloured pictures, N × RGB × height × width, as the net wants them."""
+        return to_grey(images) if self.channels == 1 else images
 
     def new_net(self, generator: Generator | None = None) -> SparcNet:
         return SparcNet(self.channels, self.image_size, self.width, self.depth, self.shared, generator)

@@ -24,11 +24,11 @@ from torch import Tensor
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
 from sparc.data.archive import LARGEST, names
-from sparc.data.pictures import decode, is_picture, to_grey
+from sparc.data.pictures import decode, is_picture
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.learner import outputs, scores
-from sparc.model_file import About, Model, load_taught
+from sparc.model_file import Model, load_taught
 from sparc.report.tables import plain_table
 from sparc.text import one_line
 
@@ -81,7 +81,7 @@ class Prediction:
 def main(arguments: list[str]) -> int:
     given: Predict = parse(Predict, "predict", __doc__, arguments)
     model = load_taught(given.model)
-    check_takes_pictures(given.model, model.about)
+    model.about.shape.check_takes_pictures(given.model)
     if given.task is not None and given.task not in (known := [each.name for each in model.about.tasks]):
         raise unknown("task", given.task, known)
     pictures = [picture for path in given.paths for picture in _pictures(path)]
@@ -97,22 +97,6 @@ def main(arguments: list[str]) -> int:
     else:
         _print_table(found)
     return 1 if any(prediction.error for prediction in found) else 0
-
-
-def check_takes_pictures(path: Path, about: About) -> None:
-    height, width = about.shape.image_size
-    if height != width:
-        raise InputError(f"{path} is for pictures of {width} × {height} pixels, not for squares: name another model")
-    if about.shape.channels not in (1, 3):
-        raise InputError(
-            f"{path} is for pictures of {about.shape.channels} channels, not for grey or coloured ones: "
-            "name another model"
-        )
-
-
-def suited(model: Model, images: Tensor) -> Tensor:
-    """Coloured pictures, N × RGB × height × width, as the model wants them."""
-    return to_grey(images) if model.about.shape.channels == 1 else images
 
 
 def _pictures(path: Path) -> list[Path]:
@@ -161,7 +145,7 @@ def _read(path: Path, size: int) -> Picture | str:
 def _likeliest(
     model: Model, pictures: Sequence[Picture], top: int, task: str | None
 ) -> list[tuple[tuple[str, float], ...]]:
-    images = suited(model, torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous())
+    images = model.about.shape.suited(torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous())
     classes, said = _scores(model, images, task)
     best, places = said.softmax(1).topk(min(top, len(classes)), 1)
     return [

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from sparc.cli.parse import parse
-from sparc.cli.predict import check_takes_pictures, suited
 from sparc.cli.progress import Display
 from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
 from sparc.discovery import nearest
@@ -36,7 +35,7 @@ class Arguments:
 def main(arguments: list[str]) -> int:
     given: Arguments = parse(Arguments, "test", __doc__, arguments)
     model = load_taught(given.model)
-    check_takes_pictures(given.model, model.about)
+    model.about.shape.check_takes_pictures(given.model)
     folder = folder_to_test(given.folder)
     classes = class_folders(folder)
     known = model.about.classes
@@ -46,7 +45,7 @@ def main(arguments: list[str]) -> int:
             raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
     with Display(given.model.name) as display:
         pictures = read_classes(folder, classes, model.about.shape.image_size[0], display.loading)
-    pictures = replace(pictures, images=suited(model, pictures.images))
+    pictures = replace(pictures, images=model.about.shape.suited(pictures.images))
     found = tested(model, pictures)
     if given.json:
         print(json.dumps(_as_json(found)))
