@@ -37,8 +37,8 @@ bench: .venv/installed
 # DATA is where the data sets lie, if not where `sparc run` looks by itself. Runs that are there are not made again.
 METHODS := sgd,joint,er,der++,er-ace,lwf,oewc:strength=0.3,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
 results: .venv/installed
-	$(BIN)/sparc run seq-cifar100-5 --out results/sparc $(if $(DATA),--data "$(DATA)")
-	$(BIN)/sparc compare seq-cifar100-5 --methods $(METHODS) --set epochs=2 width=0.25 buffer=500 --out results/methods \
+	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(if $(DATA),--data "$(DATA)")
+	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer=500 --methods $(METHODS) --out results/methods \
 		$(if $(DATA),--data "$(DATA)")
 	$(BIN)/sparc report results/sparc --out results/sparc.html
 	$(BIN)/sparc report results/methods --out results/methods.html
