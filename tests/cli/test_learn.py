@@ -109,6 +109,7 @@ def test_one_class_in_a_folder_is_learned_and_said(
     ("arguments", "sentence"),
     [
         (["--quick", "--thorough"], "--quick and --thorough say opposite things"),
+        (["--quick", "--epochs", "3"], "--quick and --epochs each say how long"),
         (["--epochs", "0"], "--epochs 0 learns nothing"),
         (["--validation", "1"], "--validation 1 must lie between"),
         (["--width", "0"], "--width 0 gives no filters"),

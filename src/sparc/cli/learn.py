@@ -56,6 +56,8 @@ class Learn:
     def __post_init__(self) -> None:
         if self.quick and self.thorough:
             raise InputError("--quick and --thorough say opposite things: give one of them")
+        if self.epochs is not None and (self.quick or self.thorough):
+            raise InputError(f"--{self.effort} and --epochs each say how long: give one of them")
         if self.epochs is not None and self.epochs < 1:
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if self.seed is not None and self.seed < 0:
