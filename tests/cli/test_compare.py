@@ -46,6 +46,8 @@ def test_values_go_to_the_methods_that_take_them() -> None:
     assert sparc.settings.kappa == 3.0
     assert sgd.recipe.schedule == sparc.recipe.schedule == "constant"
     assert sgd.stream.sizes == (4, 6)
+    (packnet,) = chosen("seq-digits", "packnet", ["optimizer=adam", "momentum=0"])
+    assert packnet.recipe.optimizer == "adam"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,7 @@ def test_values_go_to_the_methods_that_take_them() -> None:
         (["--methods", "derpp"], "unknown method “derpp”: did you mean der++?"),
         (["--set", "epochs"], "“epochs” sets nothing: write NAME=VALUE"),
         (["--set", "epochs=many"], "epochs=many cannot be: epochs should be a whole number"),
+        (["--methods", "packnet:optimizer=adam"], "--momentum 0.9 is sgd's, and adam has its own: add --momentum 0"),
         (["--set", "epochs=0"], "--epochs 0 learns nothing"),
         (["--set", "schedule=odd"], "schedule=odd cannot be: schedule should be constant or cosine"),
         (["--set", "colour=red"], "--set colour is a setting of none of sparc,sgd: there are"),

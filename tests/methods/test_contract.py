@@ -64,7 +64,7 @@ NETS = [(kind, net) for kind in METHODS.classes.values() for net in nets(kind)]
 def test_it_learns_a_task_well_above_chance(kind: type[Method], net: dict[str, str], coloured: Stream) -> None:
     """On every backbone, and in colour: maps of several channels can lie in memory in two ways."""
     method, task, augment = new(kind, channels=3, **net), coloured[0], Augment.fitted(coloured[0].train, 0, flip=False)
-    quick = replace(kind.recipe, epochs=16, batch=8, lr=max(kind.recipe.lr, 0.005))
+    quick = replace(kind.recipe, epochs=16, batch=8, lr=max(kind.recipe.lr, 0.005))  # PackNet's needs more steps
     Trainer(method, quick, augment, seed=0).learn(task)
     score = evaluate(method, [task.test], [task.classes], augment.normalize)
     assert score.task_il[0] > 80

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
+from sparc.experiment import RunConfig, run
 from sparc.methods import Recipe
 from sparc.methods.packnet import PackNet, PackNetSettings
 from sparc.train import Trainer, seeded
@@ -166,3 +168,10 @@ def test_more_tasks_than_a_byte_can_name_are_refused(stream: Stream) -> None:
         method.heads.add(1)
     with pytest.raises(InputError, match="255 tasks"):
         method.begin_task(stream[0])
+
+
+@pytest.mark.long
+def test_it_gets_through_digits_with_its_own_recipe(tmp_path: Path) -> None:
+    """With frozen norms and a rate of 0.03 the second task ended in NaN."""
+    result = run(RunConfig.default("seq-digits", "packnet"), tmp_path).result
+    assert result.metrics()["task_il"].accuracy > 97

@@ -29,7 +29,7 @@ def test_constant_stays() -> None:
         ({"lr": float("inf")}, "--lr inf"),
         ({"lr": float("nan")}, "--lr nan"),
         ({"momentum": 1.0}, "--momentum 1"),
-        ({"optimizer": "adam", "momentum": 0.9}, "--momentum is sgd's"),
+        ({"optimizer": "adam", "momentum": 0.9}, "--momentum 0.9 is sgd's"),
         ({"weight_decay": -1.0}, "--weight-decay -1"),
     ],
 )

@@ -80,13 +80,9 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
     for word in words:
         method, *own = word.split(":")
         config = RunConfig.default(benchmark, method)
-        for name, text in map(_pair, everywhere):
-            if name in config.names():
-                config = config.with_value(name, text)
-                used.add(name)
-        for name, text in map(_pair, own):
-            config = config.with_value(name, text)
-        configs.append(config)
+        common = {name: text for name, text in map(_pair, everywhere) if name in config.names()}
+        used.update(common)
+        configs.append(config.with_values({**common, **dict(map(_pair, own))}))
     for name, _ in map(_pair, everywhere):
         if name not in used:
             advice = nearest(name, {each for config in configs for each in config.names()})

@@ -1,6 +1,7 @@
 """The config of a run: all that its result depends on, and nothing else."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -85,27 +86,27 @@ class RunConfig:
         """What can be set by name: settings of the method, of the recipe and of the stream."""
         return [name for part in self._parts().values() for name in vars(part)]
 
-    def with_value(self, name: str, text: str) -> "RunConfig":
-        """The same but for one value, which is given as it would be on the command line.
+    def with_values(self, given: Mapping[str, str]) -> "RunConfig":
+        """The same but for some values, which are given as they would be on the command line.
 
-        >>> RunConfig.default("seq-digits", "sparc").with_value("epochs", "3").recipe.epochs
+        >>> RunConfig.default("seq-digits", "sparc").with_values({"epochs": "3"}).recipe.epochs
         3
         """
-        parts = self._parts()
-        key = next((key for key, part in parts.items() if name in vars(part)), None)
-        if key is None:
-            raise unknown(f"setting of {self.method}", name, self.names())
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        try:
-            values = {**self.as_json()[key], name: value}
-            changed: Any = {key: build(type(parts[key]), values)}
-        except InputError:
-            raise
-        except ValueError as error:
-            raise InputError(f"{name}={text} cannot be: {error}") from error
+        for name in given:
+            if name not in self.names():
+                raise unknown(f"setting of {self.method}", name, self.names())
+        changed: dict[str, Any] = {}
+        for key, part in self._parts().items():
+            own = {name: text for name, text in given.items() if name in vars(part)}
+            if own:
+                values = {**self.as_json()[key], **{name: _value(text) for name, text in own.items()}}
+                try:
+                    changed[key] = build(type(part), values)
+                except InputError:
+                    raise
+                except ValueError as error:
+                    said = " ".join(f"{name}={text}" for name, text in own.items())
+                    raise InputError(f"{said} cannot be: {error}") from error
         return replace(self, **changed)
 
     def _parts(self) -> dict[str, Settings | Recipe | StreamSettings]:
@@ -115,3 +116,10 @@ class RunConfig:
         """As it comes back out of a file, so that the two can be compared."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return content
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -34,7 +34,7 @@ class Recipe:
         if not 0 <= self.momentum < 1:
             raise InputError(f"--momentum {self.momentum:g} must be at least 0 and below 1")
         if self.momentum and self.optimizer == "adam":
-            raise InputError("--momentum is sgd's: leave it out or add --optimizer sgd")
+            raise InputError(f"--momentum {self.momentum:g} is sgd's, and adam has its own: add --momentum 0")
         check_not_negative("--weight-decay", self.weight_decay)
 
     def lr_at(self, epoch: int) -> float:
