@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -19,19 +18,7 @@ from sparc.data.sources import Source
 from sparc.data.stream import Stream
 from sparc.methods import METHODS, Method
 from sparc.train import Trainer, seeded
-
-ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "results/README.md"]
-
-
-def blocks(page: str, language: str) -> list[str]:
-    """Those in a language; a line that goes on after a backslash is one."""
-    text = (ROOT / page).read_text().replace("\\\n", "")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-
-
-def commands(language: str, pages: Sequence[str] = PAGES) -> list[list[str]]:
-    return [shlex.split(line) for page in pages for block in blocks(page, language) for line in block.splitlines()]
+from tests.pages import PAGES, RESULTS, ROOT, blocks, commands
 
 
 @pytest.mark.parametrize("block", [block for page in PAGES for block in blocks(page, "sh") if "sparc " in block])
@@ -45,12 +32,11 @@ def test_commands_run_one_after_another(block: str, tmp_path: Path) -> None:
             assert done.stdout or "--out" in words
 
 
-@pytest.mark.parametrize(
-    # Those of results/ are done: tests/test_results.py has them shown.
-    "command",
-    [words for words in commands("sh long", ["README.md"]) if words[0] == "sparc"],
-    ids=" ".join,
-)
+# Those on the page of results are executed, by tests/test_results.py.
+LONG = commands("sh long", [page for page in PAGES if page != RESULTS])
+
+
+@pytest.mark.parametrize("command", [words for words in LONG if words[0] == "sparc"], ids=" ".join)
 def test_long_commands_parse(command: list[str]) -> None:
     assert command[1] in VERBS
     assert arguments_of(command[2:]).choice.benchmark == command[2]

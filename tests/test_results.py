@@ -10,14 +10,20 @@ import pytest
 from sparc.cli.main import main
 from sparc.data.benchmarks import Benchmark
 from sparc.experiment import find_results
-from sparc.report.comparison import compare
-from tests.test_readme import blocks
+from sparc.experiment.processes import Processes
+from sparc.report.comparison import ACCURACIES, Row, compare
+from tests.pages import ROOT, commands
 
-ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
+FOLDERS = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
+COMMANDS = commands("sh long", ["results/README.md"])
 
 
-@pytest.mark.parametrize("runs", sorted(path.name for path in RESULTS.iterdir() if path.is_dir()))
+def rows_of(folder: Path) -> list[Row]:
+    return compare(list(find_results([folder]).values()))
+
+
+@pytest.mark.parametrize("runs", FOLDERS)
 def test_the_page_has_the_table_of_its_runs(runs: str, tmp_path: Path) -> None:
     assert main(["report", str(RESULTS / runs), "--format", "markdown", "--out", str(tmp_path / "table.md")]) == 0
     table = (tmp_path / "table.md").read_text()
@@ -27,7 +33,14 @@ def test_the_page_has_the_table_of_its_runs(runs: str, tmp_path: Path) -> None:
     assert not [number for number in numbers if number not in shown]
 
 
-@pytest.mark.parametrize("command", [block.split() for block in blocks("results/README.md", "sh long")], ids=" ".join)
+def test_every_result_has_its_command() -> None:
+    assert sorted(words[words.index("--out") + 1] for words in COMMANDS) == [f"results/{name}" for name in FOLDERS]
+    made = subprocess.run(["make", "-n", "results"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for words in COMMANDS:
+        assert " ".join(words) in made
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_result_is_shown_by_its_command_without_the_pictures(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -35,15 +48,9 @@ def test_a_result_is_shown_by_its_command_without_the_pictures(
     (tmp_path / "none").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Benchmark, "load", lambda *_: pytest.fail("it loads the pictures"))
+    monkeypatch.setattr(Processes, "__call__", lambda *_: pytest.fail("runs are missing"))
     assert main([*command[1:], "--data", "none"]) == 0
     shown = capsys.readouterr().out
-    rows = compare(find_results([Path(command[command.index("--out") + 1])]).values())
-    assert rows
-    for row in rows:
-        assert f"{row.cells['task_il.accuracy'].mean:.2f}" in shown
-
-
-def test_make_makes_what_the_page_shows() -> None:
-    made = subprocess.run(["make", "-n", "results"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for block in blocks("results/README.md", "sh long"):
-        assert " ".join(block.split()) in made
+    for row in rows_of(Path(command[command.index("--out") + 1])):
+        for column in ACCURACIES:
+            assert column.parts(row.cells[column.name])[0] in shown
