@@ -254,6 +254,7 @@ def test_what_cannot_be_learned_is_refused(pictures: np.ndarray, labels: list[in
     ("parameter", "sentence"),
     [
         ({"effort": "much"}, "effort"),
+        ({"effort": "quick", "epochs": 3}, "each say how long"),
         ({"epochs": 0}, "epochs 0"),
         ({"epochs": float("nan")}, "epochs nan"),
         ({"validation": 0}, "validation 0"),

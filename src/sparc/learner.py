@@ -53,6 +53,8 @@ def suitable_recipe(pictures: int, effort: Effort, epochs: int | None = None) ->
     """The paper's recipe made to suit so many pictures: where there are few, smaller steps and more of them."""
     if effort not in EFFORTS:
         raise InputError(f"effort {effort!r} is not known: choose {', '.join(EFFORTS)}")
+    if epochs is not None and effort != "normal":
+        raise InputError(f"effort {effort!r} and {epochs} epochs each say how long: give one of them")
     epochs = EFFORTS[effort].epochs(pictures) if epochs is None else epochs
     return replace(SPARC.recipe, epochs=epochs, batch=min(max(pictures // 10, 8), 32), schedule="cosine")
 
