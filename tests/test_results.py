@@ -11,7 +11,8 @@ from sparc.cli.main import main
 from sparc.data.benchmarks import Benchmark
 from sparc.experiment import find_results
 from sparc.experiment.processes import Processes
-from sparc.report.comparison import ACCURACIES, Row, compare
+from sparc.methods import METHODS
+from sparc.report.comparison import ACCURACIES, COLUMN, Row, compare
 from tests.pages import ROOT, commands
 
 RESULTS = ROOT / "results"
@@ -54,3 +55,14 @@ def test_a_result_is_shown_by_its_command_without_the_pictures(
     for row in rows_of(Path(command[command.index("--out") + 1])):
         for column in ACCURACIES:
             assert column.parts(row.cells[column.name])[0] in shown
+
+
+def test_the_readme_has_the_rows_of_all_methods() -> None:
+    rows = rows_of(RESULTS / "methods")
+    assert {row.method for row in rows} == set(METHODS.classes)
+    columns = (*ACCURACIES, COLUMN["parameters"], COLUMN["buffer"])
+    lines = [
+        f"| {' | '.join([row.label, *(column.text(row.cells[column.name]) for column in columns)])} |" for row in rows
+    ]
+    table = (ROOT / "README.md").read_text().partition("| on Seq-CIFAR100, 5 tasks")[2].partition("\n\n")[0]
+    assert sorted(table.splitlines()[2:]) == sorted(lines)
