@@ -111,6 +111,15 @@ def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -
     assert "left out" not in page(study(result(), result(seed=1)))
 
 
+@pytest.mark.parametrize(
+    ("methods", "settings", "said"),
+    [(1, 2, "m0, width 0, m0, width 1"), (6, 1, "6"), (3, 2, "3 with 6 settings"), (1, 6, "1 with 6 settings")],
+)
+def test_methods_are_named_if_few_and_else_counted(result: Make, methods: int, settings: int, said: str) -> None:
+    results = [result(f"m{method}", width=width) for method in range(methods) for width in range(settings)]
+    assert f"<b>methods</b>{said}</li>" in page(study(*results))
+
+
 def test_figures_say_how_many_seeds_and_epochs_are_behind_them(result: Make) -> None:
     text = page(study(result(epochs=30), result(seed=1, epochs=30), result("sgd", epochs=3)))
     assert "task after task, seq-digits, 2 tasks, 3 or 30 epochs a task, 1 to 2 seeds<" in text

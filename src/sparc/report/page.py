@@ -111,7 +111,7 @@ def _facts(study: Study) -> str:
         **{f"best {column.title}": _best(study.rows, column) for column in ACCURACIES},
         "stream": f"{counted(len(first.sizes), 'task')} of {classes} {'class' if classes == '1' else 'classes'}",
         "pictures": _pictures(data.get("train"), data.get("test"), data.get("image_size")),
-        "methods": ", ".join(row.label for row in study.rows) if len(study.rows) < 6 else str(len(study.rows)),
+        "methods": _methods(study.rows),
         "seed numbers": _each(", ".join(map(str, row.seeds)) for row in study.rows),
         "epochs a task": study.epochs,
         "scale": _each(value_words(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
@@ -121,6 +121,14 @@ def _facts(study: Study) -> str:
     }
     items = (f"<li><b>{_text(name)}</b>{_text(value)}</li>" for name, value in facts.items() if value)
     return f'<ul class="facts">{"".join(items)}</ul>\n'
+
+
+def _methods(rows: Sequence[Row]) -> str:
+    """By name if they are few."""
+    if len(rows) < 6:
+        return ", ".join(row.label for row in rows)
+    count = len({row.method for row in rows})
+    return f"{count}" if count == len(rows) else f"{count} with {len(rows)} settings"
 
 
 def _best(rows: Sequence[Row], column: Column) -> str:
