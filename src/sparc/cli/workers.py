@@ -60,7 +60,9 @@ def do_all(
     configs: Sequence[RunConfig], out: Path, data: Path | None, workers: Workers, command: Sequence[str]
 ) -> list[Outcome] | int:
     """How all the runs ended, or the exit code with which they were stopped; the command is the one that goes on."""
-    jobs = [Job(config, out.absolute(), data and data.absolute()) for config in configs]
+    jobs = [
+        Job(config, out.absolute(), data and data.absolute(), method=config.told_apart(configs)) for config in configs
+    ]
     stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
     with GridView(jobs, workers.at_a_time) as view:
         try:

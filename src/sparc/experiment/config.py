@@ -1,7 +1,7 @@
 """The config of a run: all that its result depends on, and nothing else."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -84,7 +84,19 @@ class RunConfig:
 
     def names(self) -> list[str]:
         """What can be set by name: settings of the method, of the recipe and of the stream."""
-        return [name for part in self._parts().values() for name in vars(part)]
+        return list(self._values())
+
+    def told_apart(self, others: Iterable["RunConfig"]) -> str:
+        """The method, and in what it differs from others of the same method there, as `sparc compare` takes it.
+
+        >>> usual = RunConfig.default("seq-digits", "er")
+        >>> usual.with_values({"lr": "0.03"}).told_apart([usual, RunConfig.default("seq-digits", "sgd")])
+        'er:lr=0.03'
+        """
+        same = [other._values() for other in others if (other.method, other.benchmark) == (self.method, self.benchmark)]
+        apart = {name: value for name, value in self._values().items() if any(other[name] != value for other in same)}
+        texts = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in apart.items())
+        return ":".join([self.method, *texts])
 
     def with_values(self, given: Mapping[str, str]) -> "RunConfig":
         """The same but for some values, which are given as they would be on the command line.
@@ -108,6 +120,9 @@ class RunConfig:
                     said = " ".join(f"{name}={text}" for name, text in own.items())
                     raise InputError(f"{said} cannot be: {error}") from error
         return replace(self, **changed)
+
+    def _values(self) -> dict[str, Any]:
+        return {name: value for part in self._parts().values() for name, value in vars(part).items()}
 
     def _parts(self) -> dict[str, Settings | Recipe | StreamSettings]:
         return {"settings": self.settings, "recipe": self.recipe, "stream": self.stream}

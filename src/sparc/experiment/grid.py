@@ -27,10 +27,12 @@ class Job:
     device: str = "cpu"
     threads: int = 1
     minutes: float = 5.0
+    method: str | None = None
+    """How a person tells its method from that of other jobs; by its name if nothing is given."""
 
     @property
     def title(self) -> str:
-        return f"{self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
+        return f"{self.method or self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
 
 
 @dataclass(frozen=True)

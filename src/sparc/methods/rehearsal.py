@@ -23,7 +23,7 @@ class RehearsalSettings(SingleNetSettings):
         super().__post_init__()
         for flag, value in (("--buffer", self.buffer), ("--replay", self.replay)):
             if value < 2:
-                raise InputError(f"{flag} {value} is too small for batch norm: give at least 2")
+                raise InputError(f"{flag} {value} is too small: give at least 2")
 
 
 class Rehearsal(SingleNet):
