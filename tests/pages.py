@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-RESULTS = "results/README.md"
-PAGES = ("README.md", "CONTRIBUTING.md", RESULTS)
+RESULTS_PAGE = "results/README.md"
+PAGES = ("README.md", "CONTRIBUTING.md", RESULTS_PAGE)
 
 
 def blocks(page: str, language: str) -> list[str]:

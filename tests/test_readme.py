@@ -18,7 +18,7 @@ from sparc.data.sources import Source
 from sparc.data.stream import Stream
 from sparc.methods import METHODS, Method
 from sparc.train import Trainer, seeded
-from tests.pages import PAGES, RESULTS, ROOT, blocks, commands
+from tests.pages import PAGES, RESULTS_PAGE, ROOT, blocks, commands
 
 
 @pytest.mark.parametrize("block", [block for page in PAGES for block in blocks(page, "sh") if "sparc " in block])
@@ -33,7 +33,7 @@ def test_commands_run_one_after_another(block: str, tmp_path: Path) -> None:
 
 
 # Those on the page of results are executed, by tests/test_results.py.
-LONG = commands("sh long", [page for page in PAGES if page != RESULTS])
+LONG = commands("sh long", [page for page in PAGES if page != RESULTS_PAGE])
 
 
 @pytest.mark.parametrize("command", [words for words in LONG if words[0] == "sparc"], ids=" ".join)

@@ -13,11 +13,11 @@ from sparc.experiment import find_results
 from sparc.experiment.processes import Processes
 from sparc.methods import METHODS
 from sparc.report.comparison import ACCURACIES, COLUMN, Row, compare
-from tests.pages import ROOT, commands
+from tests.pages import RESULTS_PAGE, ROOT, commands
 
 RESULTS = ROOT / "results"
 FOLDERS = sorted(path.name for path in RESULTS.iterdir() if path.is_dir())
-COMMANDS = commands("sh long", ["results/README.md"])
+COMMANDS = commands("sh long", [RESULTS_PAGE])
 
 
 def rows_of(folder: Path) -> list[Row]:
@@ -28,7 +28,7 @@ def rows_of(folder: Path) -> list[Row]:
 def test_the_page_has_the_table_of_its_runs(runs: str, tmp_path: Path) -> None:
     assert main(["report", str(RESULTS / runs), "--format", "markdown", "--out", str(tmp_path / "table.md")]) == 0
     table = (tmp_path / "table.md").read_text()
-    assert table in (RESULTS / "README.md").read_text()
+    assert table in (ROOT / RESULTS_PAGE).read_text()
     numbers = re.findall(r"\d+\.\d\d", table)
     shown = (RESULTS / f"{runs}.html").read_text()
     assert not [number for number in numbers if number not in shown]

@@ -1,7 +1,7 @@
 """The config of a run: all that its result depends on, and nothing else."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -93,8 +93,9 @@ class RunConfig:
         >>> usual.with_values({"lr": "0.03"}).told_apart([usual, RunConfig.default("seq-digits", "sgd")])
         'er:lr=0.03'
         """
+        own = self._values()
         same = [other._values() for other in others if (other.method, other.benchmark) == (self.method, self.benchmark)]
-        apart = {name: value for name, value in self._values().items() if any(other[name] != value for other in same)}
+        apart = {name: own[name] for name in differing([own, *same])}
         texts = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in apart.items())
         return ":".join([self.method, *texts])
 
@@ -131,6 +132,16 @@ class RunConfig:
         """As it comes back out of a file, so that the two can be compared."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return content
+
+
+def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of what is not the same in all of them, in their order.
+
+    >>> differing([{"lr": 0.1, "epochs": 2}, {"lr": 0.03, "epochs": 2, "buffer": 500}])
+    ['lr', 'buffer']
+    """
+    names = dict.fromkeys(name for each in settings for name in each)
+    return [name for name in names if len({json.dumps(each.get(name)) for each in settings}) > 1]
 
 
 def _value(text: str) -> Any:

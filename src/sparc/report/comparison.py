@@ -8,6 +8,7 @@ from math import isnan
 from statistics import mean, stdev
 from typing import Any, Literal
 
+from sparc.experiment.config import differing
 from sparc.experiment.result import Matrix, Result, numbers
 from sparc.methods import METHODS
 from sparc.metrics import stage_accuracies, summarize, task_probabilities
@@ -312,11 +313,9 @@ def _told_apart(rows: list[Row]) -> list[Row]:
     epochs = {"epochs"} if len(known) > 1 else set()
     for row in rows:
         same = [other.settings for other in rows if other.method == row.method]
-        names = dict.fromkeys(name for settings in same for name in settings)
-        differing = [
-            name for name in names if name in epochs or len({json.dumps(settings.get(name)) for settings in same}) > 1
-        ]
-        words = [setting_words(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in differing]
+        apart = epochs.union(differing(same))
+        names = [name for name in dict.fromkeys(name for settings in same for name in settings) if name in apart]
+        words = [setting_words(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in names]
         labelled.append(replace(row, label=", ".join([row.label, *words])))
     return labelled
 
