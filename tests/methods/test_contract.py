@@ -1,10 +1,7 @@
 """One suite over every registered method."""
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
-from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +11,6 @@ from torch import Tensor, nn
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
-from sparc.experiment import Stopped
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Batch, Method, Phase, Recipe
 from sparc.methods.buffer import Buffer
@@ -22,33 +18,11 @@ from sparc.methods.expected import expected_costs
 from sparc.methods.packnet import PackNet
 from sparc.nn import GrowingNet, SparcNet
 from sparc.nn.progressive import ProgressiveNet
-from sparc.train import Checkpoints, Evaluation, Keeper, Position, Snapshot, Trainer, evaluate, seeded
-
-
-@pytest.fixture(params=list(METHODS.classes))
-def kind(request: pytest.FixtureRequest) -> type[Method]:
-    return METHODS.find(request.param)
-
+from sparc.train import Trainer, evaluate, seeded
+from tests.methods.contract import BUFFER, WIDTH, batches, keeps_pictures, new, recipe, take_steps
 
 OWN_PARTS = {"isolation": ("net.working.",), "growing": ("net.columns.",), "masks": ("heads.",)}
 """Where, in the state of methods that freeze a task's own part for good, it is found, by their kind."""
-CUT_OFF = ("sparc", "packnet")
-"""Methods whose runs are cut off by the trainer in every way; the others' too, among the long tests."""
-BUFFER = 20
-WIDTH = 1 / 8
-
-
-def new(kind: type[Method], seed: int = 0, channels: int = 1, **settings: str) -> Method:
-    small = {"buffer": BUFFER} if keeps_pictures(kind) else {}
-    return kind(kind.Settings(width=WIDTH, **small, **settings), channels, (8, 8), seeded(seed, "method"))
-
-
-def keeps_pictures(kind: type[Method]) -> bool:
-    return "buffer" in {field.name for field in fields(kind.Settings)}
-
-
-def recipe(kind: type[Method], epochs: int = 2) -> Recipe:
-    return replace(kind.recipe, epochs=epochs, batch=24)
 
 
 def nets(kind: type[Method]) -> list[dict[str, str]]:
@@ -95,148 +69,12 @@ def test_same_seed_same_bits_and_the_global_generator_plays_no_part(
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_all_its_state_is_in_its_state_dict(kind: type[Method], stream: Stream, augment: Augment) -> None:
-    """A fresh method that is handed the state after task 2 learns task 3 to the same bits."""
-    original, resumed = new(kind, seed=0), new(kind, seed=1)
-    first = Trainer(original, recipe(kind, epochs=1), augment, seed=0)
-    first.learn(stream[0])
-    first.learn(stream[1])
-    resumed.load_state_dict(original.state_dict())
-    assert state_digest(resumed) == state_digest(original)
-    for method in (original, resumed):
-        Trainer(method, recipe(kind, epochs=1), augment, seed=5).learn(stream[2])
-    assert state_digest(resumed) == state_digest(original)
-
-
-class Cut(Keeper):
-    """Writes a checkpoint at every chance there is, and cuts the run off at one of them."""
-
-    def __init__(self, checkpoints: Checkpoints, at: int | None) -> None:
-        self.checkpoints = checkpoints
-        self.at = at
-        self.kept: list[Position] = []
-
-    def due(self) -> bool:
-        return True
-
-    def keep(self, snapshot: Callable[[], Snapshot]) -> None:
-        taken = snapshot()
-        self.kept.append(Position(**taken.about["position"]))
-        if self.at is not None:
-            self.checkpoints.write(taken)
-            if len(self.kept) > self.at:
-                raise Stopped
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(name, marks=() if name in CUT_OFF else pytest.mark.long) for name in METHODS.classes],
-    indirect=True,
-)
-def test_a_run_that_is_cut_off_ends_with_the_same_bits(
-    kind: type[Method], stream: Stream, augment: Augment, tmp_path: Path
-) -> None:
-    """In the middle and at the end of an epoch, at the end of a task, before and after it is tested, in every phase."""
-
-    def trainer(seed: int, place: str, cut: int | None = None) -> Trainer:
-        keeper = Cut(Checkpoints(tmp_path / place, "this run", {}), cut)
-        return Trainer(new(kind, seed), recipe(kind), augment, seed, keeper=keeper)
-
-    def ending(trainer: Trainer) -> tuple[str, list[tuple[Evaluation, Evaluation | None]]]:
-        reports = trainer.run(stream)
-        return state_digest(trainer.method), [(report.test, report.validation) for report in reports]
-
-    whole = trainer(0, "whole")
-    expected = ending(whole)
-    assert isinstance(whole.keeper, Cut)
-    kept = whole.keeper.kept
-    first_of_its_kind = {
-        (at.phase, at.learned, at.last is not None and at.epoch > at.last, at.step > 0): number
-        for number, at in reversed(list(enumerate(kept)))
-        if at.task == 1  # where there is an older task to be remembered, and another to come
-    }
-    assert len(first_of_its_kind) >= 4
-    for number in first_of_its_kind.values():
-        cut = trainer(0, f"cut-{number}", number)
-        with pytest.raises(Stopped):
-            cut.run(stream)
-        resumed = trainer(1, f"cut-{number}")  # another seed: whatever is not in the checkpoint comes out otherwise
-        snapshot = Checkpoints(tmp_path / f"cut-{number}", "this run", {}).newest()
-        assert snapshot is not None
-        resumed.restore(snapshot)
-        assert resumed.at.total_steps == kept[number].total_steps
-        assert ending(resumed) == expected, kept[number]
-
-
 def test_prediction_changes_nothing(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
     Trainer(method, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
     before = state_digest(method)
     evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
     assert state_digest(method) == before
-
-
-def test_a_state_from_the_middle_of_any_phase_goes_on_to_the_same_bits(
-    kind: type[Method], stream: Stream, augment: Augment
-) -> None:
-    """What a run that was cut off does: state into a fresh method, the phases asked for again, none of them begun."""
-    start = new(kind)
-    Trainer(start, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
-    task = stream[1]
-    start.begin_task(task)
-    before = state_digest(start)
-    count = len(start.phases(task, recipe(kind)))
-    assert state_digest(start) == before, "asking for the phases changes nothing"
-    for middle in range(count):
-        original, resumed = new(kind, seed=1), new(kind, seed=2)
-        original.load_state_dict(start.state_dict())
-        original.augment = resumed.augment = augment
-        phases = original.phases(task, recipe(kind))
-        optimizer = new_optimizer(original, phases[0])
-        for phase in phases[:middle]:
-            optimizer = take_steps(original, phase, batches(task, augment, 3))
-        optimizer = take_steps(original, phases[middle], batches(task, augment, 3))
-
-        resumed.load_state_dict(original.state_dict())
-        again = new_optimizer(resumed, resumed.phases(task, recipe(kind))[middle])
-        again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-        for method, going_on in ((original, optimizer), (resumed, again)):
-            remaining = method.phases(task, recipe(kind))[middle:]
-            take_steps(method, remaining[0], batches(task, augment, 4), going_on)
-            for phase in remaining[1:]:
-                take_steps(method, phase, batches(task, augment, 2))
-            method.end_task(task)
-        assert state_digest(resumed) == state_digest(original), f"in phase {phases[middle].name}"
-
-
-def batches(task: Task, augment: Augment, count: int) -> Iterator[Batch]:
-    order = torch.randperm(len(task.train), generator=torch.Generator().manual_seed(count))
-    for number, index in enumerate(islice(cycle(order.split(16)), count)):
-        originals = task.train.images[index]
-        yield Batch(augment.normalize(originals), task.train.labels[index], number > 0, originals)
-
-
-def new_optimizer(method: Method, phase: Phase) -> torch.optim.Optimizer:
-    """One whose own state, and whose weight decay, would show."""
-    parameters = phase.parameters or [parameter for parameter in method.parameters() if parameter.requires_grad]
-    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-3)
-
-
-def take_steps(
-    method: Method, phase: Phase, steps: Iterator[Batch], optimizer: torch.optim.Optimizer | None = None
-) -> torch.optim.Optimizer:
-    if optimizer is None:
-        if phase.begin:
-            phase.begin()
-        optimizer = new_optimizer(method, phase)
-    method.train()
-    for batch in steps:
-        loss = (phase.loss or method.loss)(batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        method.after_step()
-    return optimizer
 
 
 def test_it_is_handed_only_pictures_of_the_task_at_hand(
