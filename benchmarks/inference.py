@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from benchmarks.plain import plain_copy
 from sparc.export import export_onnx
-from sparc.model_file import About, LearnedTask, Shape
+from sparc.model_file import LearnedTask, ModelInfo, Shape
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
 from sparc.nn.resnet import ResNet
@@ -140,7 +140,7 @@ def onnx(size: Size, count: int, batch: int) -> Job:
     return answer
 
 
-def about_of(size: Size, count: int) -> About:
+def about_of(size: Size, count: int) -> ModelInfo:
     shape = Shape(3, (size.image, size.image), size.width, suitable_depth((size.image, size.image)), 0.5)
     tasks = tuple(
         LearnedTask(
@@ -157,7 +157,7 @@ def about_of(size: Size, count: int) -> About:
         )
         for task in range(count)
     )
-    return About(shape, (0.5,) * 3, (0.25,) * 3, alpha=0.99, kappa=5.0, tasks=tasks)
+    return ModelInfo(shape, (0.5,) * 3, (0.25,) * 3, alpha=0.99, kappa=5.0, tasks=tasks)
 
 
 def _answering(net: Callable[[Tensor], Tensor], images: Tensor) -> Job:

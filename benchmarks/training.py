@@ -16,7 +16,7 @@ from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.sparc import SPARC, SparcSettings
 from sparc.nn.layout import suitable_depth
 from sparc.nn.sparc import SparcNet, Unit
 from sparc.train import Trainer
@@ -219,12 +219,14 @@ def learning(size: Size, number: int) -> Job:
     set_ = pictures(size)
 
     def new() -> Trainer:
-        method = SPARC(SparcSettings(size.width), 3, (size.image, size.image), Generator().manual_seed(0))
+        views = Augment(MEAN, STD, PADDING, flip=True)
+        settings = SparcSettings(width=size.width)
+        method = SPARC(settings, 3, (size.image, size.image), views, Generator().manual_seed(0))
         for index in range(number - 1):
             method.begin_task(_task(set_, size, index))
             method.net.memories()[-1].freeze()
-        recipe = Recipe(epochs=1, batch=size.batch, lr=LR, optimizer="adam")
-        return Trainer(method, recipe, Augment(MEAN, STD, PADDING, flip=True), 0)
+        recipe = Recipe(epochs=1, batch_size=size.batch, lr=LR, optimizer="adam")
+        return Trainer(method, recipe, seed=0)
 
     trainer = new()
 
@@ -241,7 +243,7 @@ def _task(set_: ImageSet, size: Size, index: int) -> Task:
     names = tuple(map(str, range(start + size.classes)))
     train = ImageSet(set_.images, set_.labels + start, names)
     nothing = train.take(torch.arange(0))
-    return Task(index, range(start, start + size.classes), train, validation=nothing, test=nothing)
+    return Task(index, range(start, start + size.classes), train, validation=nothing)
 
 
 def multiply_adds(size: Size, later: bool) -> tuple[int, int]:

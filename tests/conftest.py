@@ -9,8 +9,9 @@ import torch
 from hypothesis import settings
 
 from sparc.data.augment import Augment
-from sparc.data.imageset import ImageSet, Splits
+from sparc.data.imageset import Splits
 from sparc.data.stream import Stream
+from tests.examples import AUGMENT, blobs
 
 torch.set_num_threads(1)
 settings.register_profile("suite", deadline=None, max_examples=50)
@@ -32,17 +33,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write_line(str(value))
 
 
-def blobs(per_class: int, classes: int, seed: int, channels: int = 1) -> ImageSet:
-    """Pictures that are easy to tell apart: class k has a bright square at a place of its own."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(classes).repeat_interleave(per_class)
-    images = torch.randint(0, 60, (len(labels), channels, 8, 8), generator=generator, dtype=torch.uint8)
-    for image, label in zip(images, labels.tolist(), strict=True):
-        row, column = divmod(label, 3)
-        image[:, 1 + 2 * row : 3 + 2 * row, 1 + 2 * column : 3 + 2 * column] = 255
-    return ImageSet(images, labels, tuple(f"class {label}" for label in range(classes)))
-
-
 @pytest.fixture(scope="session")
 def splits() -> Splits:
     """For all tests alike, so to be left as they are."""
@@ -60,8 +50,8 @@ def coloured() -> Stream:
 
 
 @pytest.fixture
-def augment(splits: Splits) -> Augment:
-    return Augment.fitted(splits.train, padding=0, flip=False)
+def augment() -> Augment:
+    return AUGMENT
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from sparc import files
 from sparc.data.imageset import ImageSet, Splits
 from sparc.experiment import RunConfig, StreamSettings, run
 from sparc.methods import Recipe
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc.sparc import SparcSettings
 
 TIMES = {"seconds", "images_per_second", "train_seconds", "test_seconds"}
 
@@ -39,7 +39,7 @@ CONFIG = RunConfig(
     "seq-digits",
     "sparc",
     SparcSettings(width=1 / 8),
-    Recipe(epochs=2, batch=16, lr=5e-3, optimizer="adam"),
+    Recipe(epochs=2, batch_size=16, lr=5e-3, optimizer="adam"),
     StreamSettings(sizes=(2, 2), validation=0.1),
 )
 

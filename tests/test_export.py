@@ -12,7 +12,7 @@ import sparc.export
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.export import Exported, export_onnx
-from sparc.model_file import About, LearnedTask, Shape
+from sparc.model_file import LearnedTask, ModelInfo, Shape
 from sparc.nn.sparc import SparcNet
 
 onnx = pytest.importorskip("onnx")
@@ -22,7 +22,7 @@ CLASSES = (("crow", "Möwe"), ("heron", "crow", "wren"), ("crow",))
 """The crow was learned three times."""
 
 
-def model(classes: tuple[tuple[str, ...], ...] = CLASSES, channels: int = 3) -> tuple[SparcNet, About]:
+def model(classes: tuple[tuple[str, ...], ...] = CLASSES, channels: int = 3) -> tuple[SparcNet, ModelInfo]:
     shape = Shape(channels, (16, 12), 0.25, 2, 0.5)
     net = shape.new_net(Generator().manual_seed(5))
     tasks = []
@@ -36,7 +36,7 @@ def model(classes: tuple[tuple[str, ...], ...] = CLASSES, channels: int = 3) -> 
             memory.head.bias.sub_(net.task_logits(views, number).mean(0))  # so that every class wins somewhere
         memory.freeze()
         tasks.append(LearnedTask(f"task {number}", names, (4,) * len(names), 0, None, None, "", 1, 1.0, 0.5))
-    about = About(shape, (0.4, 0.5, 0.45)[:channels], (0.25, 0.2, 0.3)[:channels], 0.99, 5.0, tuple(tasks))
+    about = ModelInfo(shape, (0.4, 0.5, 0.45)[:channels], (0.25, 0.2, 0.3)[:channels], 0.99, 5.0, tuple(tasks))
     return net.eval(), about
 
 
@@ -45,7 +45,7 @@ def pictures(count: int, channels: int = 3, seed: int = 0) -> Tensor:
     return torch.randint(256, (count, channels, 16, 12), generator=random, dtype=torch.uint8)
 
 
-def expected(net: SparcNet, about: About, images: Tensor) -> np.ndarray:
+def expected(net: SparcNet, about: ModelInfo, images: Tensor) -> np.ndarray:
     with torch.no_grad():
         logits = net(Augment(about.mean, about.std).normalize(images))
     owners = torch.tensor(about.owners())
@@ -59,14 +59,14 @@ def run(path: Path, images: Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[SparcNet, About, Exported]:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[SparcNet, ModelInfo, Exported]:
     net, about = model()
     path = tmp_path_factory.mktemp("export") / "birds.onnx"
     return net, about, export_onnx(net, about, path, pictures(40))
 
 
 @pytest.mark.parametrize("batch", [1, 7])
-def test_onnxruntime_agrees_at_any_batch(exported: tuple[SparcNet, About, Exported], batch: int) -> None:
+def test_onnxruntime_agrees_at_any_batch(exported: tuple[SparcNet, ModelInfo, Exported], batch: int) -> None:
     net, about, done = exported
     images = pictures(batch, seed=batch)
     scores, probabilities = run(done.path, images)
@@ -76,7 +76,7 @@ def test_onnxruntime_agrees_at_any_batch(exported: tuple[SparcNet, About, Export
     np.testing.assert_allclose(probabilities, torch.from_numpy(wanted).softmax(1), atol=1e-4)
 
 
-def test_a_class_learned_again_speaks_with_its_largest_output(exported: tuple[SparcNet, About, Exported]) -> None:
+def test_a_class_learned_again_speaks_with_its_largest_output(exported: tuple[SparcNet, ModelInfo, Exported]) -> None:
     net, about, done = exported
     images = pictures(60, seed=9)
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_a_class_learned_again_speaks_with_its_largest_output(exported: tuple[Sp
     np.testing.assert_allclose(run(done.path, images)[0][:, 0], logits.amax(1), atol=1e-4)
 
 
-def test_what_is_said_of_it(exported: tuple[SparcNet, About, Exported]) -> None:
+def test_what_is_said_of_it(exported: tuple[SparcNet, ModelInfo, Exported]) -> None:
     _, _, done = exported
     assert done.bytes == done.path.stat().st_size
     assert done.pictures == 40
@@ -94,7 +94,7 @@ def test_what_is_said_of_it(exported: tuple[SparcNet, About, Exported]) -> None:
     assert done.milliseconds_in_batch > 0
 
 
-def test_what_the_file_says(exported: tuple[SparcNet, About, Exported]) -> None:
+def test_what_the_file_says(exported: tuple[SparcNet, ModelInfo, Exported]) -> None:
     written = onnx.load(exported[2].path)
     onnx.checker.check_model(written, full_check=True)
     facts = {fact.key: fact.value for fact in written.metadata_props}
@@ -111,7 +111,7 @@ def test_what_the_file_says(exported: tuple[SparcNet, About, Exported]) -> None:
     assert [side.dim_param or side.dim_value for side in sides] == ["batch", 3, 16, 12]
 
 
-def test_the_file_is_all_that_is_needed(exported: tuple[SparcNet, About, Exported], tmp_path: Path) -> None:
+def test_the_file_is_all_that_is_needed(exported: tuple[SparcNet, ModelInfo, Exported], tmp_path: Path) -> None:
     net, about, done = exported
     (tmp_path / "alone.onnx").write_bytes(done.path.read_bytes())
     np.save(tmp_path / "images.npy", pictures(2).numpy())

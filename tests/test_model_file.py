@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from sparc.errors import InputError
 from sparc.files import locked
-from sparc.model_file import About, LearnedTask, Model, Shape, load, save
+from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, load, save
 
 SOURCE = Path(__file__).parent.parent / "src"
 
@@ -29,7 +29,7 @@ def model(*tasks: LearnedTask) -> Model:
     net = shape.new_net()
     for each in tasks:
         net.add_task(len(each.classes)).freeze()
-    return Model(net.eval(), About(shape, (0.5,) * 3, (0.25,) * 3, 0.99, 5.0, tasks, "a test", seed=3))
+    return Model(net.eval(), ModelInfo(shape, (0.5,) * 3, (0.25,) * 3, 0.99, 5.0, tasks, "a test", seed=3))
 
 
 @pytest.fixture

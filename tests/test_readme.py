@@ -13,11 +13,11 @@ import pytest
 
 from sparc.cli.main import VERBS
 from sparc.cli.run import arguments_of
-from sparc.data.augment import Augment
 from sparc.data.sources import Source
 from sparc.data.stream import Stream
 from sparc.methods import METHODS, Method
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 from tests.pages import PAGES, RESULTS_PAGE, ROOT, blocks, commands
 
 
@@ -63,8 +63,8 @@ def test_the_example_of_a_method_learns_the_example_of_a_data_set() -> None:
     source: Source = defined(Source, "CONTRIBUTING.md")()
     stream = Stream(source.load(), [2])
     kind: type[Method] = defined(Method, "CONTRIBUTING.md")
-    method = kind(kind.Settings(width=0.125), 1, (8, 8), seeded(0, "method"))
-    recipe = replace(kind.recipe, epochs=5, batch=8)
-    reports = Trainer(method, recipe, Augment.fitted(stream[0].train), seed=0).run(stream)
+    method = kind(kind.Settings(width=0.125), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    recipe = replace(kind.recipe, epochs=5, batch_size=8)
+    reports = Trainer(method, recipe, seed=0).run(stream)
     assert reports[-1].test.class_il == [100.0]
     assert kind.name not in METHODS.classes

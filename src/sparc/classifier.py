@@ -21,7 +21,7 @@ from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import Effort, forget, learn, new_model, scores, suitable_recipe
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 
 Pictures = NDArray[np.uint8] | Tensor | Sequence[Image.Image | str | Path] | str | Path
@@ -146,7 +146,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Model:
         splits, numbered = self._splits(pictures, labels, model)
         if model is None:
-            settings = SparcSettings(self.width, self.depth, self.shared, self.alpha, self.kappa)
+            settings = SparcSettings(
+                width=self.width, depth=self.depth, shared=self.shared, alpha=self.alpha, kappa=self.kappa
+            )
             model = new_model(splits.train, settings, self.seed, self.flip, numbered)
         elif numbered is not model.about.numbered:
             raise InputError("labels are either numbers or text: these are not as those that were learned before")

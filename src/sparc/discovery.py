@@ -15,7 +15,7 @@ NEAR = 0.65
 
 
 class Registry(Generic[T]):
-    """The named subclasses of a base class among the modules of a package, imported when first asked for."""
+    """The named subclasses of a base class in a package and its sub-packages, imported when first asked for."""
 
     def __init__(self, package: str, base: type[T], kind: str) -> None:
         self.package = package
@@ -25,8 +25,9 @@ class Registry(Generic[T]):
     @cached_property
     def classes(self) -> dict[str, type[T]]:
         found: dict[str, type[T]] = {}
-        for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-            for value in vars(importlib.import_module(f"{self.package}.{module.name}")).values():
+        path = importlib.import_module(self.package).__path__
+        for module in pkgutil.walk_packages(path, f"{self.package}."):
+            for value in vars(importlib.import_module(module.name)).values():
                 if isinstance(value, type) and issubclass(value, self.base) and "name" in vars(value):
                     name: Any = vars(value)["name"]
                     assert found.get(name, value) is value, f"two go by the name {name}"

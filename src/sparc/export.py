@@ -23,7 +23,7 @@ from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.learner import best_of_outputs
-from sparc.model_file import About
+from sparc.model_file import ModelInfo
 from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
 from sparc.nn.sparc import SparcNet
 
@@ -54,7 +54,7 @@ class Exported:
     """The same in batches of 32."""
 
 
-def export_onnx(net: SparcNet, about: About, path: Path, pictures: Tensor) -> Exported:
+def export_onnx(net: SparcNet, about: ModelInfo, path: Path, pictures: Tensor) -> Exported:
     """Write the model, if it gives the same answers as the net on these uint8 pictures."""
     try:
         onnx, runtime = import_module("onnx"), import_module("onnxruntime")
@@ -117,7 +117,7 @@ class _Graph:
         return self.node(name, "Gemm", x, weight, self.weight(f"{name}.head.bias", memory.head_bias), transB=1)
 
 
-def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], about: About) -> bytes:
+def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], about: ModelInfo) -> bytes:
     if (size := sum(map(_bytes, memories))) > LARGEST:
         raise InputError(
             f"an ONNX file holds at most 2 GiB, and this model is of {size / 2**30:.1f} GiB: keep it as is"
@@ -184,7 +184,7 @@ def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.nd
 
 
 @torch.no_grad()
-def _compare(net: SparcNet, about: About, run: Callable[[np.ndarray], np.ndarray], pictures: Tensor) -> float:
+def _compare(net: SparcNet, about: ModelInfo, run: Callable[[np.ndarray], np.ndarray], pictures: Tensor) -> float:
     """The largest difference of a score; a refusal where it is too large, or where another class would win."""
     largest = 0.0
     for images in pictures.split(BATCH):
@@ -203,7 +203,7 @@ def _compare(net: SparcNet, about: About, run: Callable[[np.ndarray], np.ndarray
     return largest
 
 
-def _expected(net: SparcNet, about: About, images: Tensor) -> Tensor:
+def _expected(net: SparcNet, about: ModelInfo, images: Tensor) -> Tensor:
     """What the net itself says, the largest output of each class."""
     training = net.training
     logits: Tensor = net.eval()(Augment(about.mean, about.std).normalize(images))

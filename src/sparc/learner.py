@@ -18,10 +18,11 @@ from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc import SPARC, SparcSettings
-from sparc.model_file import About, LearnedTask, Model, Shape
+from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.model_file import LearnedTask, Model, ModelInfo, Shape
+from sparc.nn.batched import predict_batched
 from sparc.nn.layout import suitable_depth
-from sparc.train import Observer, Trainer, in_chunks, percent_right, seeded
+from sparc.train import Observer, Trainer, accuracy, seeded
 
 Effort = Literal["quick", "normal", "thorough"]
 
@@ -56,7 +57,7 @@ def suitable_recipe(pictures: int, effort: Effort, epochs: int | None = None) ->
     if epochs is not None and effort != "normal":
         raise InputError(f"effort {effort!r} and {epochs} epochs each say how long: give one of them")
     epochs = EFFORTS[effort].epochs(pictures) if epochs is None else epochs
-    return replace(SPARC.recipe, epochs=epochs, batch=min(max(pictures // 10, 8), 32), schedule="cosine")
+    return replace(SPARC.recipe, epochs=epochs, batch_size=min(max(pictures // 10, 8), 32), schedule="cosine")
 
 
 def new_model(
@@ -67,7 +68,7 @@ def new_model(
     shape = Shape(pictures.channels, pictures.size, settings.width, depth, settings.shared)
     augment = Augment.fitted(pictures)
     made_with = f"sparc {__version__}"
-    about = About(
+    about = ModelInfo(
         shape,
         augment.mean,
         augment.std,
@@ -91,13 +92,13 @@ def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: O
     _check(about, pictures.train, name)
     # One class alone has nothing to be told from, so it is told from its own pictures turned round.
     shown = _with_turned(pictures) if len(names) == 1 else pictures
-    method = _method(model, seed_of=name)
     augment = Augment(
         about.mean, about.std, padding=min(about.shape.image_size) // 8, flip=about.flip and len(names) > 1
     )
-    patience = Patience(method, augment, recipe.epochs)
+    method = _method(model, augment, seed_of=name)
+    patience = Patience(method, recipe.epochs)
     start = time.perf_counter()
-    trainer = Trainer(method, recipe, augment, method.generator.initial_seed(), observer, patience)
+    trainer = Trainer(method, recipe, method.generator.initial_seed(), observer, patience)
     trainer.learn(_task(about, shown))
     method.net.memories()[-1].keep_outputs(list(range(len(names))))
     record = LearnedTask(
@@ -122,7 +123,7 @@ def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: O
 def outputs(model: Model, images: Tensor) -> Tensor:
     """What every head says of these uint8 pictures."""
     normalize = Augment(model.about.mean, model.about.std).normalize
-    return in_chunks(model.inference, images, normalize)
+    return predict_batched(model.inference, images, normalize)
 
 
 def scores(model: Model, images: Tensor) -> Tensor:
@@ -130,7 +131,7 @@ def scores(model: Model, images: Tensor) -> Tensor:
     return best_of_outputs(model.about, outputs(model, images))
 
 
-def best_of_outputs(about: About, said: Tensor) -> Tensor:
+def best_of_outputs(about: ModelInfo, said: Tensor) -> Tensor:
     """From a column an output to a column a class."""
     nothing = said.new_full((len(said), len(about.classes)), -torch.inf)
     return nothing.scatter_reduce(1, torch.tensor(about.owners()).expand_as(said), said, "amax")
@@ -171,8 +172,8 @@ def tested(model: Model, pictures: ImageSet) -> Tested:
     choice = beside.sum(1)[labels] > knows.sum(1)[labels]  # there was another class to choose
     return Tested(
         taken_for,
-        percent_right(answers, labels),
-        percent_right(in_task[choice], labels[choice]) if choice.any() else None,
+        accuracy(answers, labels),
+        accuracy(in_task[choice], labels[choice]) if choice.any() else None,
     )
 
 
@@ -206,9 +207,8 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
-    def __init__(self, method: SPARC, augment: Augment, epochs: int) -> None:
+    def __init__(self, method: SPARC, epochs: int) -> None:
         self.method = method
-        self.augment = augment
         self.patience = max(4, epochs // 4)
         self.best = -1.0
         self.since = 0
@@ -220,31 +220,32 @@ class Patience:
         if not len(task.validation):
             return False
         self.method.eval()
-        memory, semantic = self.method.net.memories()[-1], self.method.net.semantic
-        logits = in_chunks(lambda images: memory(images, semantic), task.validation.images, self.augment.normalize)
-        right = percent_right(logits.argmax(1) + task.classes.start, task.validation.labels)
+        logits = self.method.predict_batched(self.method.one_pass, task.validation.images)
+        right = accuracy(logits.argmax(1) + task.classes.start, task.validation.labels)
         self.since = 0 if right > self.best else self.since + 1
         self.best = max(self.best, right)
         return self.since >= self.patience
 
 
-def _method(model: Model, seed_of: str) -> SPARC:
+def _method(model: Model, augment: Augment, seed_of: str) -> SPARC:
     about = model.about
     generator = seeded(about.seed, f"task {len(about.tasks)}, {seed_of}")
     shape = about.shape
-    settings = SparcSettings(shape.width, shape.depth, shape.shared, about.alpha, about.kappa)
-    method = SPARC(settings, shape.channels, shape.image_size, generator)
+    settings = SparcSettings(
+        width=shape.width, depth=shape.depth, shared=shape.shared, alpha=about.alpha, kappa=about.kappa
+    )
+    method = SPARC(settings, shape.channels, shape.image_size, augment, generator)
     method.net = copy.deepcopy(model.net)
     method.net.generator = generator
     return method
 
 
-def _task(about: About, pictures: Splits) -> Task:
+def _task(about: ModelInfo, pictures: Splits) -> Task:
     """The pictures as the next task, labels counted from behind the outputs that are there."""
     known = len(about.owners())
     names = (*(name for task in about.tasks for name in task.classes), *pictures.train.class_names)
     train, held_out = (ImageSet(part.images, part.labels + known, names) for part in pictures)
-    return Task(len(about.tasks), range(known, len(names)), train, validation=held_out, test=held_out)
+    return Task(len(about.tasks), range(known, len(names)), train, validation=held_out)
 
 
 def _with_turned(pictures: Splits) -> Splits:
@@ -256,7 +257,7 @@ def _with_turned(pictures: Splits) -> Splits:
     return Splits(turned(pictures.train), turned(pictures.test))
 
 
-def _check(about: About, pictures: ImageSet, name: str) -> None:
+def _check(about: ModelInfo, pictures: ImageSet, name: str) -> None:
     """Say what cannot be learned before time is spent on learning it."""
     shape = about.shape
     shape.check_suits(pictures.images)
@@ -292,7 +293,7 @@ def _validated(model: Model, held_out: ImageSet) -> Model:
     places = torch.tensor([model.about.classes.index(name) for name in last.classes])
     last = replace(
         last,
-        accuracy_in_task=percent_right(mine, held_out.labels) if len(last.classes) > 1 else None,
-        accuracy_in_all=percent_right(every, places[held_out.labels]),
+        accuracy_in_task=accuracy(mine, held_out.labels) if len(last.classes) > 1 else None,
+        accuracy_in_all=accuracy(every, places[held_out.labels]),
     )
     return Model(model.net, replace(model.about, tasks=(*others, last)))

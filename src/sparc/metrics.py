@@ -70,16 +70,16 @@ def efficiency(accuracy: float, parameters: int) -> float:
     return accuracy / (parameters / 1e6)
 
 
-def task_probabilities(landings: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
+def task_probabilities(task_confusion: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
     """Share of a balanced test set, where every class has as many pictures, that lands on each task's classes.
 
-    `landings[j, k]` counts the pictures of task j that were given a class of task k; `sizes[j]` is how many classes
-    task j has.
+    `task_confusion[j, k]` counts the pictures of task j that were given a class of task k; `sizes[j]` is how many
+    classes task j has.
 
     >>> task_probabilities([[90, 10], [10, 10]], sizes=[2, 2]).tolist()
     [0.7, 0.3]
     """
-    counts, weights = np.asarray(landings, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    counts, weights = np.asarray(task_confusion, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     shares: NDArray[np.float64] = (weights / weights.sum()) @ (counts / counts.sum(axis=1, keepdims=True))
     return shares
 

@@ -22,10 +22,10 @@ from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE
 from sparc.data.pictures import to_grey
 from sparc.errors import InputError
 from sparc.files import write_atomic
+from sparc.from_json import build
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
 from sparc.nn.sparc import SparcNet, layout
-from sparc.plain import build
 
 KEY = "sparc-model"
 VERSION = 1
@@ -118,7 +118,7 @@ class LearnedTask:
 
 
 @dataclass(frozen=True)
-class About:
+class ModelInfo:
     """All that is known of a net, beside its weights."""
 
     shape: Shape
@@ -158,7 +158,7 @@ class Model:
     """A net, frozen, and all that is known of it."""
 
     net: SparcNet
-    about: About
+    about: ModelInfo
 
     @cached_property
     def inference(self) -> InferenceNet:
@@ -221,7 +221,7 @@ def load_taught(path: Path) -> Model:
     return model
 
 
-def digest(tensors: Mapping[str, Tensor], about: About) -> str:
+def digest(tensors: Mapping[str, Tensor], about: ModelInfo) -> str:
     """A checksum of all weights, with their names, and of all that is said of them."""
     total = hashlib.sha256(json.dumps(asdict(about), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
@@ -234,7 +234,7 @@ class _NotOursError(InputError):
     """The file may be whole, but it is none that this version reads."""
 
 
-def _description(path: Path, metadata: Mapping[str, str]) -> tuple[str, About]:
+def _description(path: Path, metadata: Mapping[str, str]) -> tuple[str, ModelInfo]:
     if KEY not in metadata:
         raise _NotOursError(f"{path} is a safetensors file, but no SPARC model: name another file")
     try:
@@ -246,7 +246,7 @@ def _description(path: Path, metadata: Mapping[str, str]) -> tuple[str, About]:
     version = description.get("version")
     if version != VERSION:
         raise _NotOursError(f"{path} is of version {version!s:.20}, and this sparc reads {VERSION}: update sparc")
-    return str(description.get("sha256")), build(About, description.get("about"))
+    return str(description.get("sha256")), build(ModelInfo, description.get("about"))
 
 
 def _tensors(net: SparcNet) -> dict[str, Tensor]:

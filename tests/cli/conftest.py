@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sparc.model_file import About, LearnedTask, Model, Shape, save
+from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
 
 
 def learned_task(name: str, classes: tuple[str, ...]) -> LearnedTask:
@@ -25,7 +25,7 @@ def model(tmp_path: Path) -> Callable[..., Path]:
             torch.nn.init.zeros_(memory.head.weight)
             memory.head.bias.data = torch.tensor(list(biases.values()))
         known = tuple(learned_task(name, tuple(biases)) for name, biases in tasks)
-        about = About(shape, (0.5,) * channels, (0.25,) * channels, 0.99, 5.0, known)
+        about = ModelInfo(shape, (0.5,) * channels, (0.25,) * channels, 0.99, 5.0, known)
         save(Model(net, about), tmp_path / "pets.sparc")
         return tmp_path / "pets.sparc"
 

@@ -15,7 +15,7 @@ import pytest
 from sparc.cli.main import main
 
 RESULTS = Path(__file__).parents[2] / "results"
-QUICK = ["--epochs", "1", "--width", "0.125", "--batch", "128"]
+QUICK = ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
 
 
 def sparc(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -59,9 +59,9 @@ def test_methods_are_listed_with_what_they_ask_for(
     listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert listed["sparc"]["parameters"] == 1_039_659
     assert listed["pnn"]["parameters"] == 104_649_972
-    assert listed["pnn"]["needs_task"]
-    assert listed["er"]["buffer"] == 200
-    assert listed["sgd"]["buffer"] is None
+    assert listed["pnn"]["needs_task_id"]
+    assert listed["er"]["buffer_size"] == 200
+    assert listed["sgd"]["buffer_size"] is None
     assert listed["der++"]["passes"] == {"forward": 3, "backward": 1}
     for columns in ("80", "130"):
         monkeypatch.setenv("COLUMNS", columns)
@@ -215,7 +215,7 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_accuracy(
     assert main([*command, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     (run,) = content["runs"]
-    assert run["class_il"] is run["landings"] is run["efficiency"] is run["task_probabilities"] is None
+    assert run["class_il"] is run["task_confusion"] is run["efficiency"] is run["task_probabilities"] is None
     assert run["validation"]["class_il"] is None
     assert set(run["metrics"]["class_il"].values()) == {None}
     assert content["summary"]["class_il"]["accuracy"] == {"mean": None, "deviation": None}

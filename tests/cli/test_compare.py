@@ -6,7 +6,7 @@ import pytest
 from sparc.cli.compare import chosen
 from sparc.cli.main import main
 
-QUICK = ["compare", "seq-digits", "--seeds", "2", "--set", "epochs=1", "batch=128", "width=0.125", "tasks=2"]
+QUICK = ["compare", "seq-digits", "--seeds", "2", "--set", "epochs=1", "batch_size=128", "width=0.125", "tasks=2"]
 
 
 def test_methods_are_run_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

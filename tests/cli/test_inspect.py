@@ -8,7 +8,7 @@ import pytest
 from sparc.cli.inspect import main
 from sparc.errors import InputError
 from sparc.learner import forget
-from sparc.model_file import About, LearnedTask, Model, Shape, save
+from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
 
 
 def task(name: str, *classes: str, share: float, accuracy: float | None = 87.65) -> LearnedTask:
@@ -21,7 +21,7 @@ def model(*tasks: LearnedTask) -> Model:
     net = shape.new_net()
     for each in tasks:
         net.add_task(len(each.classes)).freeze()
-    return Model(net, About(shape, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), 0.9, 5.0, tasks, "sparc 0.1.0", seed=3))
+    return Model(net, ModelInfo(shape, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), 0.9, 5.0, tasks, "sparc 0.1.0", seed=3))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from sparc.cli.predict import CHUNK, main
 from sparc.data.imageset import ImageSet, Splits
 from sparc.errors import InputError
 from sparc.learner import learn, new_model
-from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.sparc import SPARC, SparcSettings
 from sparc.model_file import save
 
 MakeModel = Callable[..., Path]

@@ -13,7 +13,7 @@ import pytest
 
 from sparc.cli.main import main
 
-QUICK = ["--epochs", "1", "--width", "0.125", "--batch", "128"]
+QUICK = ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,13 @@ def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pyte
     assert capsys.readouterr().out == f"figures: {out}\n"
     # Which of the two is first is a matter of a hair after one epoch.
     assert sorted(re.sub(r"-\d\d-", "-", path.stem) for path in out.iterdir()) == [
-        *("by-task-sparc", "landings-sgd", "landings-sparc", "matrix-class-il-sgd", "matrix-class-il-sparc"),
+        *(
+            "by-task-sparc",
+            "task_confusion-sgd",
+            "task_confusion-sparc",
+            "matrix-class-il-sgd",
+            "matrix-class-il-sparc",
+        ),
         *("matrix-task-il-sgd", "matrix-task-il-sparc", "size-class-il", "size-task-il"),
         *("stages-class-il", "stages-task-il", "training-loss"),
     ]

@@ -11,8 +11,8 @@ from PIL import Image
 from sparc.cli import reproduce
 from sparc.cli.main import main
 from sparc.experiment import RunConfig
-from sparc.experiment.exhibits import EXHIBITS
 from sparc.experiment.grid import Job, Outcome
+from sparc.reproduce.catalog import EXHIBITS
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_what_is_missing_is_run_shown_and_not_run_again(
     out, said = capsys.readouterr()
     assert "to do" in said
     assert "before re-normalization" in out
-    assert "Ours were trained on 200 of cifar100's 50,000 pictures." in out
+    assert "Measured were trained on 200 of cifar100's 50,000 pictures." in out
     assert "Not run" not in out
     picture = tmp_path / "runs" / "figure-head-norms-quick.png"
     assert f"picture: {picture}" in out
@@ -195,16 +195,16 @@ def test_bad_input_gets_one_sentence(
         {"class_il": [[1, 2], [3]]},
         {"class_il": None},
         {"task_il": []},
-        {"landings": []},
-        {"landings": [[0, 0], [0, 0]]},
-        {"class_il": [[1.0]], "task_il": [[1.0]], "landings": [[1]], "sizes": [2]},
+        {"task_confusion": []},
+        {"task_confusion": [[0, 0], [0, 0]]},
+        {"class_il": [[1.0]], "task_il": [[1.0]], "task_confusion": [[1]], "sizes": [2]},
         {"sizes": [0, 0]},
         {"parameters": 0},
         {"parameters": "many"},
         {"config": None},
         {"format": 99},
-        {"by_task": 7},
-        {"by_task": {"head norm before": ["x", None]}},
+        {"diagnostics": 7},
+        {"diagnostics": {"head norm before": ["x", None]}},
         {"passes": None},
         {"data": None},
     ],
@@ -226,7 +226,7 @@ def test_a_hostile_result_gets_one_sentence_or_is_passed_over(
         "class_il": [[1.0, None], [2.0, 3.0]],
         "task_il": [[1.0, None], [2.0, 3.0]],
         "validation": None,
-        "landings": [[1, 1], [1, 1]],
+        "task_confusion": [[1, 1], [1, 1]],
         "parameters": 10,
         "parameters_by_owner": {},
         "passes": {"forward": 1, "backward": 1},

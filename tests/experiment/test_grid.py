@@ -15,14 +15,14 @@ from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watc
 from sparc.experiment.on_ray import OnRay
 from sparc.experiment.processes import Processes
 from sparc.experiment.run import find_finished
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc.sparc import SparcSettings
 from sparc.train import TrainingReport
 
 CONFIG = RunConfig.default("seq-digits", "sparc")
 CONFIG = replace(
     CONFIG,
     settings=SparcSettings(width=1 / 16),
-    recipe=replace(CONFIG.recipe, epochs=4, batch=64),
+    recipe=replace(CONFIG.recipe, epochs=4, batch_size=64),
     stream=StreamSettings(tasks=2),
 )
 
@@ -64,50 +64,50 @@ class Killer(Watcher):
 
 
 @pytest.fixture
-def hands(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The process ids of all local workers there were."""
     ids: list[int] = []
-    hire = local._Crew._hire
+    hire = local._Pool._spawn
 
-    def watched(crew: local._Crew) -> None:
-        hire(crew)
-        ids.append(crew.hands[-1].process.pid or 0)
+    def watched(pool: local._Pool) -> None:
+        hire(pool)
+        ids.append(pool.workers[-1].process.pid or 0)
 
-    monkeypatch.setattr(local._Crew, "_hire", watched)
+    monkeypatch.setattr(local._Pool, "_spawn", watched)
     return ids
 
 
-def test_workers_do_what_one_process_does(tmp_path: Path, expected: list[str | None], hands: list[int]) -> None:
+def test_workers_do_what_one_process_does(tmp_path: Path, expected: list[str | None], workers: list[int]) -> None:
     watcher = Killer(lambda: None, times=0)
     assert digests(run_grid(jobs(tmp_path), Processes(2), watcher)) == expected
     assert sorted(watcher.ends) == [0, 1]
-    assert len(hands) == 2
+    assert len(workers) == 2
     before = [path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")]
     assert digests(run_grid(jobs(tmp_path), Processes(2))) == expected
     assert [path.stat().st_mtime_ns for path in tmp_path.glob("*/result.json")] == before
-    assert len(hands) == 2, "what is there is not run again"
+    assert len(workers) == 2, "what is there is not run again"
 
 
 def test_a_killed_worker_is_replaced_and_the_grid_ends_complete_and_equal(
-    tmp_path: Path, expected: list[str | None], hands: list[int]
+    tmp_path: Path, expected: list[str | None], workers: list[int]
 ) -> None:
-    watcher = Killer(lambda: os.kill(hands[-1], signal.SIGKILL))
+    watcher = Killer(lambda: os.kill(workers[-1], signal.SIGKILL))
     assert digests(run_grid(jobs(tmp_path), Processes(1), watcher)) == expected
     assert len(watcher.lost_jobs) == 1
-    assert len(hands) == 2
+    assert len(workers) == 2
     assert not list(tmp_path.rglob("checkpoints"))
 
 
 @pytest.mark.long
-def test_a_run_whose_workers_always_die_is_given_up(tmp_path: Path, hands: list[int]) -> None:
+def test_a_run_whose_workers_always_die_is_given_up(tmp_path: Path, workers: list[int]) -> None:
     long = [
         replace(job, config=replace(job.config, recipe=replace(CONFIG.recipe, epochs=400))) for job in jobs(tmp_path, 1)
     ]
-    watcher = Killer(lambda: os.kill(hands[-1], signal.SIGKILL), times=99)
+    watcher = Killer(lambda: os.kill(workers[-1], signal.SIGKILL), times=99)
     (outcome,) = run_grid(long, Processes(1), watcher)
     assert outcome.error is not None
     assert "its worker died 4 times" in outcome.error
-    assert len(hands) == ATTEMPTS
+    assert len(workers) == ATTEMPTS
 
 
 def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, expected: list[str | None]) -> None:

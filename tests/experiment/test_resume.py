@@ -19,14 +19,14 @@ from sparc.cli.main import main
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.experiment import Finished, RunConfig, Stop, Stopped, StreamSettings, list_runs, run
-from sparc.methods.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.sparc import SPARC, SparcSettings
 from sparc.train import Observer, TrainingReport
 
 CONFIG = RunConfig.default("seq-digits", "sparc")
 CONFIG = replace(
     CONFIG,
     settings=SparcSettings(width=1 / 8),
-    recipe=replace(CONFIG.recipe, epochs=2, batch=16),
+    recipe=replace(CONFIG.recipe, epochs=2, batch_size=16),
     stream=StreamSettings(sizes=(3, 3)),
 )
 
@@ -335,7 +335,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import kills
 from sparc.experiment import run
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc.sparc import SparcSettings
 from sparc.train import Observer
 
 class Watching(Observer):

@@ -9,11 +9,12 @@ from sparc.errors import InputError
 from sparc.experiment import RunConfig, StreamSettings, read_result, run
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc.sparc import SparcSettings
 from sparc.train import seeded
+from tests.examples import AUGMENT
 
 QUICK = RunConfig.default("seq-digits", "sparc")
-QUICK = replace(QUICK, settings=SparcSettings(width=1 / 8), recipe=replace(QUICK.recipe, epochs=1, batch=128))
+QUICK = replace(QUICK, settings=SparcSettings(width=1 / 8), recipe=replace(QUICK.recipe, epochs=1, batch_size=128))
 
 TIMES = {"seconds"}
 
@@ -81,7 +82,9 @@ def test_the_folder_is_named_by_what_is_run_not_by_how_it_is_spelled(finished: P
 
 def test_the_seed_sets_the_weights_too() -> None:
     """Two seeds that differ in their batches only would agree before the first step."""
-    first, second = (METHODS.find("sparc")(QUICK.settings, 1, (8, 8), seeded(seed, "method")) for seed in (0, 1))
+    first, second = (
+        METHODS.find("sparc")(QUICK.settings, 1, (8, 8), AUGMENT, seeded(seed, "method")) for seed in (0, 1)
+    )
     assert state_digest(first) != state_digest(second)
 
 

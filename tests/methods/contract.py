@@ -10,29 +10,30 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Task
 from sparc.methods import Batch, Method, Phase, Recipe
 from sparc.train import seeded
+from tests.examples import AUGMENT
 
 BUFFER = 20
 WIDTH = 1 / 8
 
 
 def new(kind: type[Method], seed: int = 0, channels: int = 1, **settings: str) -> Method:
-    small = {"buffer": BUFFER} if keeps_pictures(kind) else {}
-    return kind(kind.Settings(width=WIDTH, **small, **settings), channels, (8, 8), seeded(seed, "method"))
+    small = {"buffer_size": BUFFER} if keeps_pictures(kind) else {}
+    return kind(kind.Settings(width=WIDTH, **small, **settings), channels, (8, 8), AUGMENT, seeded(seed, "method"))
 
 
 def keeps_pictures(kind: type[Method]) -> bool:
-    return "buffer" in {field.name for field in fields(kind.Settings)}
+    return "buffer_size" in {field.name for field in fields(kind.Settings)}
 
 
 def recipe(kind: type[Method], epochs: int = 2) -> Recipe:
-    return replace(kind.recipe, epochs=epochs, batch=24)
+    return replace(kind.recipe, epochs=epochs, batch_size=24)
 
 
 def batches(task: Task, augment: Augment, count: int) -> Iterator[Batch]:
     order = torch.randperm(len(task.train), generator=torch.Generator().manual_seed(count))
     for number, index in enumerate(islice(cycle(order.split(16)), count)):
-        originals = task.train.images[index]
-        yield Batch(augment.normalize(originals), task.train.labels[index], number > 0, originals)
+        raw_images = task.train.images[index]
+        yield Batch(augment.normalize(raw_images), task.train.labels[index], number > 0, raw_images)
 
 
 def new_optimizer(method: Method, phase: Phase) -> torch.optim.Optimizer:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from sparc.methods.buffer import Buffer
+from sparc.methods.parts.buffer import Buffer
 
 
 def pictures(labels: Tensor) -> Tensor:

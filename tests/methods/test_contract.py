@@ -13,12 +13,13 @@ from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Batch, Method, Phase, Recipe
-from sparc.methods.buffer import Buffer
-from sparc.methods.expected import expected_costs
-from sparc.methods.packnet import PackNet
+from sparc.methods.masks.packnet import PackNet
+from sparc.methods.parts.buffer import Buffer
+from sparc.methods.parts.costs import expected_costs
 from sparc.nn import GrowingNet, SparcNet
 from sparc.nn.progressive import ProgressiveNet
 from sparc.train import Trainer, evaluate, seeded
+from tests.examples import AUGMENT
 from tests.methods.contract import BUFFER, WIDTH, batches, keeps_pictures, new, recipe, take_steps
 
 OWN_PARTS = {"isolation": ("net.working.",), "growing": ("net.columns.",), "masks": ("heads.",)}
@@ -38,19 +39,19 @@ NETS = [(kind, net) for kind in METHODS.classes.values() for net in nets(kind)]
 def test_it_learns_a_task_well_above_chance(kind: type[Method], net: dict[str, str], coloured: Stream) -> None:
     """On every backbone, and in colour: maps of several channels can lie in memory in two ways."""
     method, task, augment = new(kind, channels=3, **net), coloured[0], Augment.fitted(coloured[0].train, 0, flip=False)
-    quick = replace(kind.recipe, epochs=16, batch=8, lr=max(kind.recipe.lr, 0.005))  # PackNet's needs more steps
-    Trainer(method, quick, augment, seed=0).learn(task)
+    quick = replace(kind.recipe, epochs=16, batch_size=8, lr=max(kind.recipe.lr, 0.005))  # PackNet's needs more steps
+    Trainer(method, quick, seed=0).learn(task)
     score = evaluate(method, [task.test], [task.classes], augment.normalize)
     assert score.task_il[0] > 80
-    assert score.class_il == (None if kind.needs_task else score.task_il), "with one task both are the same"
+    assert score.class_il == (None if kind.needs_task_id else score.task_il), "with one task both are the same"
 
 
 def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
+    trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     for task in stream:
         trainer.learn(task)
-        logits = method.eval().logits(augment.normalize(task.test.images))
+        logits = method.eval().logits(augment.normalize(stream.test(task.index).images))
         assert logits.shape == (len(task.test), task.classes.stop)
 
 
@@ -61,7 +62,7 @@ def test_same_seed_same_bits_and_the_global_generator_plays_no_part(
     for seed in (0, 0, 1):
         state = torch.manual_seed(len(digests)).get_state()
         method = new(kind, seed)
-        trainer = Trainer(method, recipe(kind, epochs=1), augment, seed)
+        trainer = Trainer(method, recipe(kind, epochs=1), seed)
         for task in stream[:2]:
             trainer.learn(task)
         digests.append(state_digest(method))
@@ -71,7 +72,7 @@ def test_same_seed_same_bits_and_the_global_generator_plays_no_part(
 
 def test_prediction_changes_nothing(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    Trainer(method, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
+    Trainer(method, recipe(kind, epochs=1), seed=0).learn(stream[0])
     before = state_digest(method)
     evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
     assert state_digest(method) == before
@@ -101,13 +102,13 @@ def test_it_is_handed_only_pictures_of_the_task_at_hand(
     phases = method.phases
 
     def watched(task: Task, how: Recipe) -> Sequence[Phase]:
-        assert task.everything is not None
+        assert task.seen is not None
         for phase in phases(task, how):
             expected.append(phase.recipe.epochs * len(task.everything() if phase.everything else task.train))
         return [replace(phase, loss=Watched(phase, task)) for phase in phases(task, how)]
 
     monkeypatch.setattr(method, "phases", watched)
-    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
+    trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     for task in stream:
         trainer.learn(task)
     assert sum(seen) == sum(expected)
@@ -116,7 +117,7 @@ def test_it_is_handed_only_pictures_of_the_task_at_hand(
 def test_what_it_keeps_of_pictures_is_what_it_says(kind: type[Method], stream: Stream, augment: Augment) -> None:
     """No training picture's bytes are anywhere in the state of a method that claims to keep none."""
     method = new(kind)
-    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
+    trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     pictures: set[bytes] = set()
     for task in stream:
         trainer.learn(task)
@@ -141,7 +142,7 @@ def test_a_buffer_never_exceeds_its_size(kind: type[Method], stream: Stream, aug
         assert method.costs().buffer_bytes == sum(value.nbytes for value in buffer.buffers()) - buffer.seen.nbytes
 
     method.after_step = watched  # type: ignore[method-assign]
-    Trainer(method, recipe(kind, epochs=1), augment, seed=0).run(stream)
+    Trainer(method, recipe(kind, epochs=1), seed=0).run(stream)
     assert len(buffer) == BUFFER
     assert buffer.seen == sum(stream.train_counts())
 
@@ -150,7 +151,7 @@ def test_what_is_frozen_does_not_change_by_a_byte(kind: type[Method], stream: St
     if kind.kind not in OWN_PARTS:
         return
     method = new(kind)
-    trainer = Trainer(method, replace(recipe(kind), weight_decay=0.01), augment, seed=0)
+    trainer = Trainer(method, replace(recipe(kind), weight_decay=0.01), seed=0)
     after: list[dict[str, bytes]] = []
     for task in stream:
         trainer.learn(task)
@@ -174,7 +175,7 @@ def frozen_by(method: Method, task: int) -> dict[str, bytes]:
 
 def test_declared_costs_are_what_it_holds(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    Trainer(method, recipe(kind, epochs=1), augment, seed=0).run(stream)
+    Trainer(method, recipe(kind, epochs=1), seed=0).run(stream)
     costs = method.costs()
     assert costs.parameters == sum(value.numel() for module in method.modules() for value in counted(module))
     assert costs.forward >= 1
@@ -197,7 +198,7 @@ def test_declared_passes_are_those_of_a_step(
     kind: type[Method], stream: Stream, augment: Augment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = new(kind)
-    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0)
+    trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     trainer.learn(stream[0])
     method.begin_task(stream[1])
     passes = []
@@ -219,7 +220,7 @@ def counting(answer: Callable[..., Tensor], passes: list[int]) -> Callable[..., 
 
 def test_it_learns_in_bfloat16(kind: type[Method], stream: Stream, augment: Augment) -> None:
     method = new(kind)
-    trainer = Trainer(method, recipe(kind, epochs=1), augment, seed=0, bf16=True)
+    trainer = Trainer(method, recipe(kind, epochs=1), seed=0, bf16=True)
     for task in stream[:2]:
         trainer.learn(task)
     assert all(parameter.dtype == torch.float32 and parameter.isfinite().all() for parameter in method.parameters())
@@ -228,7 +229,7 @@ def test_it_learns_in_bfloat16(kind: type[Method], stream: Stream, augment: Augm
 def test_bad_settings_are_refused(kind: type[Method]) -> None:
     for settings in ({"width": 0}, {"depth": 0}):
         with pytest.raises(InputError, match=r"--(width|depth) 0"):
-            kind(kind.Settings(**settings), 1, (8, 8), seeded(0, "method"))
+            kind(kind.Settings(**settings), 1, (8, 8), AUGMENT, seeded(0, "method"))
 
 
 def test_it_says_what_it_is(kind: type[Method]) -> None:

@@ -11,7 +11,7 @@ from sparc.data.stream import Stream
 from sparc.experiment import Stopped
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Method
-from sparc.train import Checkpoints, Evaluation, Keeper, Position, Snapshot, Trainer
+from sparc.train import Checkpointer, Checkpoints, Evaluation, Snapshot, Trainer, TrainState
 from tests.methods.contract import batches, new, new_optimizer, recipe, take_steps
 
 CUT_OFF = ("sparc", "packnet")
@@ -21,30 +21,30 @@ CUT_OFF = ("sparc", "packnet")
 def test_all_its_state_is_in_its_state_dict(kind: type[Method], stream: Stream, augment: Augment) -> None:
     """A fresh method that is handed the state after task 2 learns task 3 to the same bits."""
     original, resumed = new(kind, seed=0), new(kind, seed=1)
-    first = Trainer(original, recipe(kind, epochs=1), augment, seed=0)
+    first = Trainer(original, recipe(kind, epochs=1), seed=0)
     first.learn(stream[0])
     first.learn(stream[1])
     resumed.load_state_dict(original.state_dict())
     assert state_digest(resumed) == state_digest(original)
     for method in (original, resumed):
-        Trainer(method, recipe(kind, epochs=1), augment, seed=5).learn(stream[2])
+        Trainer(method, recipe(kind, epochs=1), seed=5).learn(stream[2])
     assert state_digest(resumed) == state_digest(original)
 
 
-class Cut(Keeper):
+class Cut(Checkpointer):
     """Writes a checkpoint at every chance there is, and cuts the run off at one of them."""
 
     def __init__(self, checkpoints: Checkpoints, at: int | None) -> None:
         self.checkpoints = checkpoints
         self.at = at
-        self.kept: list[Position] = []
+        self.kept: list[TrainState] = []
 
     def due(self) -> bool:
         return True
 
     def keep(self, snapshot: Callable[[], Snapshot]) -> None:
         taken = snapshot()
-        self.kept.append(Position(**taken.about["position"]))
+        self.kept.append(TrainState(**taken.about["position"]))
         if self.at is not None:
             self.checkpoints.write(taken)
             if len(self.kept) > self.at:
@@ -62,8 +62,8 @@ def test_a_run_that_is_cut_off_ends_with_the_same_bits(
     """In the middle and at the end of an epoch, at the end of a task, before and after it is tested, in every phase."""
 
     def trainer(seed: int, place: str, cut: int | None = None) -> Trainer:
-        keeper = Cut(Checkpoints(tmp_path / place, "this run", {}), cut)
-        return Trainer(new(kind, seed), recipe(kind), augment, seed, keeper=keeper)
+        checkpointer = Cut(Checkpoints(tmp_path / place, "this run", {}), cut)
+        return Trainer(new(kind, seed), recipe(kind), seed, checkpointer=checkpointer)
 
     def ending(trainer: Trainer) -> tuple[str, list[tuple[Evaluation, Evaluation | None]]]:
         reports = trainer.run(stream)
@@ -71,8 +71,8 @@ def test_a_run_that_is_cut_off_ends_with_the_same_bits(
 
     whole = trainer(0, "whole")
     expected = ending(whole)
-    assert isinstance(whole.keeper, Cut)
-    kept = whole.keeper.kept
+    assert isinstance(whole.checkpointer, Cut)
+    kept = whole.checkpointer.kept
     first_of_its_kind = {
         (at.phase, at.learned, at.last is not None and at.epoch > at.last, at.step > 0): number
         for number, at in reversed(list(enumerate(kept)))
@@ -96,7 +96,7 @@ def test_a_state_from_the_middle_of_any_phase_goes_on_to_the_same_bits(
 ) -> None:
     """What a run that was cut off does: state into a fresh method, the phases asked for again, none of them begun."""
     start = new(kind)
-    Trainer(start, recipe(kind, epochs=1), augment, seed=0).learn(stream[0])
+    Trainer(start, recipe(kind, epochs=1), seed=0).learn(stream[0])
     task = stream[1]
     start.begin_task(task)
     before = state_digest(start)

@@ -4,9 +4,10 @@ import torch
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.methods import Recipe
-from sparc.methods.isolation import Isolation
-from sparc.methods.sparc import RenormalizationSettings
+from sparc.methods.sparc.isolation import Isolation
+from sparc.methods.sparc.sparc import RenormalizationSettings
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
 
 @pytest.mark.parametrize(("width", "millions"), [(0.5, 1.65), (1, 6.35), (2, 24.9)])
@@ -20,9 +21,9 @@ def test_the_papers_parameters(width: float, millions: float) -> None:
 
 
 def test_old_answers_are_bit_equal_whatever_comes(stream: Stream, augment: Augment) -> None:
-    method = Isolation(RenormalizationSettings(width=1 / 8), 1, (8, 8), seeded(0, "method"))
-    trainer = Trainer(method, Recipe(epochs=1, batch=24, lr=5e-3, optimizer="adam"), augment, 0)
-    images = augment.normalize(stream[0].test.images)
+    method = Isolation(RenormalizationSettings(width=1 / 8), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    trainer = Trainer(method, Recipe(epochs=1, batch_size=24, lr=5e-3, optimizer="adam"), 0)
+    images = augment.normalize(stream.test(0).images)
     said: list[bytes] = []
     for task in stream:
         trainer.learn(task)

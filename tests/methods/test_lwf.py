@@ -7,15 +7,16 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import Batch, Recipe
-from sparc.methods.lwf import LwF, LwfSettings, distillation
+from sparc.methods.regularization.lwf import LwF, LwfSettings, distillation
 from sparc.nn.head import Head
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
-RECIPE = Recipe(epochs=2, batch=24, lr=0.01)
+RECIPE = Recipe(epochs=2, batch_size=24, lr=0.01)
 
 
 def learner(**settings: float) -> LwF:
-    return LwF(LwfSettings(width=1 / 8, **settings), 1, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
+    return LwF(LwfSettings(width=1 / 8, **settings), 1, (8, 8), AUGMENT, seeded(0, "method"))  # type: ignore[arg-type]
 
 
 def test_distillation_at_a_temperature_by_hand() -> None:
@@ -41,23 +42,23 @@ def test_the_loss_is_cross_entropy_and_alpha_times_distillation_of_old_classes(
     stream: Stream, augment: Augment
 ) -> None:
     method = learner(alpha=0.7, temperature=3)
-    Trainer(method, RECIPE, augment, 0).learn(stream[0])
+    Trainer(method, RECIPE, 0).learn(stream[0])
     method.begin_task(stream[1])
     method.eval()
-    originals, labels = stream[1].train.images[:9], stream[1].train.labels[:9]
-    images = augment.normalize(originals)
+    raw_images, labels = stream[1].train.images[:9], stream[1].train.labels[:9]
+    images = augment.normalize(raw_images)
     with torch.no_grad():
         method.net.head.weight.mul_(1.5)
     logits, target = method.net(images), method.teacher(images)
     old = (target / 3).softmax(1)
     kept = -(old * (logits[:, :2] / 3).log_softmax(1)).sum(1).mean()
     learned = -logits.log_softmax(1)[torch.arange(9), labels].mean()
-    torch.testing.assert_close(method.loss(Batch(images, labels, False, originals)), learned + 0.7 * kept)
+    torch.testing.assert_close(method.loss(Batch(images, labels, False, raw_images)), learned + 0.7 * kept)
 
 
 def test_the_teacher_is_the_net_after_the_last_task_and_stays_so(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, RECIPE, augment, 0)
+    trainer = Trainer(method, RECIPE, 0)
     teachers = []
     end_task = method.end_task
     for task in stream[:2]:
@@ -78,7 +79,7 @@ def test_warm_up_trains_new_outputs_and_nothing_else(
     stream: Stream, augment: Augment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = learner(warm_up=1.5)
-    trainer = Trainer(method, RECIPE, augment, 0)
+    trainer = Trainer(method, RECIPE, 0)
     trainer.learn(stream[0])
     warm_up, train = method.phases(stream[1], RECIPE)
     assert (warm_up.name, warm_up.recipe.epochs, train.recipe.epochs) == ("warm-up", 3, 2)
@@ -98,7 +99,7 @@ def test_warm_up_trains_new_outputs_and_nothing_else(
 def test_no_warm_up_in_the_first_task_nor_where_none_is_wanted(stream: Stream, augment: Augment) -> None:
     assert [phase.name for phase in learner().phases(stream[0], RECIPE)] == ["train"]
     method = learner(warm_up=0)
-    Trainer(method, RECIPE, augment, 0).learn(stream[0])
+    Trainer(method, RECIPE, 0).learn(stream[0])
     assert [phase.name for phase in method.phases(stream[1], RECIPE)] == ["train"]
 
 

@@ -6,20 +6,21 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import Batch, Recipe
-from sparc.methods.oewc import OewcSettings, OnlineEWC
+from sparc.methods.regularization.oewc import OewcSettings, OnlineEWC
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
-RECIPE = Recipe(epochs=2, batch=24, lr=0.03)
+RECIPE = Recipe(epochs=2, batch_size=24, lr=0.03)
 
 
 def learner(channels: int = 1, **settings: object) -> OnlineEWC:
-    return OnlineEWC(OewcSettings(width=1 / 8, **settings), channels, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
+    return OnlineEWC(OewcSettings(width=1 / 8, **settings), channels, (8, 8), AUGMENT, seeded(0, "method"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backbone", ["resnet", "separable"])
 def test_fisher_is_that_of_one_backward_pass_a_picture(coloured: Stream, backbone: str) -> None:
     method, augment = learner(channels=3, backbone=backbone), Augment.fitted(coloured[0].train)
-    Trainer(method, RECIPE, augment, 0).learn(coloured[0])
+    Trainer(method, RECIPE, 0).learn(coloured[0])
     pictures = coloured[0].train.take(torch.arange(4, 24))  # 16 at once and a rest
     ours = method.fisher(pictures)
 
@@ -49,7 +50,7 @@ def test_the_fisher_information_of_a_bias_by_hand(stream: Stream, augment: Augme
 
 
 def test_the_penalty_by_hand(stream: Stream, augment: Augment) -> None:
-    method = learner(strength=3.0)
+    method = learner(lam=3.0)
     method.augment = augment
     method.begin_task(stream[0])
     images, labels = augment.normalize(stream[0].train.images[:8]), stream[0].train.labels[:8]
@@ -88,7 +89,7 @@ def test_old_information_decays_and_new_classes_begin_with_none(
     assert all(torch.equal(a, parameter) for a, parameter in zip(anchors, method.net.parameters(), strict=True))
 
 
-@pytest.mark.parametrize(("settings", "flag"), [({"strength": -1}, "--strength -1"), ({"gamma": 1.5}, "--gamma 1.5")])
+@pytest.mark.parametrize(("settings", "flag"), [({"lam": -1}, "--lam -1"), ({"gamma": 1.5}, "--gamma 1.5")])
 def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], flag: str) -> None:
     with pytest.raises(InputError, match=flag):
         OewcSettings(**settings)  # type: ignore[arg-type]

@@ -10,14 +10,15 @@ from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.experiment import RunConfig, run
 from sparc.methods import Recipe
-from sparc.methods.packnet import PackNet, PackNetSettings
+from sparc.methods.masks.packnet import PackNet, PackNetSettings
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
-RECIPE = Recipe(epochs=2, batch=24, lr=0.03)
+RECIPE = Recipe(epochs=2, batch_size=24, lr=0.03)
 
 
 def learner(**settings: object) -> PackNet:
-    return PackNet(PackNetSettings(width=1 / 8, **settings), 1, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
+    return PackNet(PackNetSettings(width=1 / 8, **settings), 1, (8, 8), AUGMENT, seeded(0, "method"))  # type: ignore[arg-type]
 
 
 def shares(method: PackNet, task: int) -> list[float]:
@@ -31,8 +32,8 @@ def test_older_tasks_logits_are_bit_equal_whatever_comes(
     stream: Stream, augment: Augment, backbone: str, decay: float
 ) -> None:
     method = learner(backbone=backbone)
-    trainer = Trainer(method, replace(RECIPE, weight_decay=decay, momentum=0.9), augment, 0)
-    images = augment.normalize(stream[0].test.images)
+    trainer = Trainer(method, replace(RECIPE, weight_decay=decay, momentum=0.9), 0)
+    images = augment.normalize(stream.test(0).images)
     said: list[bytes] = []
     for task in stream:
         trainer.learn(task)
@@ -45,7 +46,7 @@ def test_older_tasks_logits_are_bit_equal_whatever_comes(
 
 def test_every_weight_has_one_owner_and_tasks_share_alike(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, RECIPE, augment, 0)
+    trainer = Trainer(method, RECIPE, 0)
     for task in stream:
         before = [owner.clone() for owner in method.owners]
         trainer.learn(task)
@@ -59,7 +60,7 @@ def test_every_weight_has_one_owner_and_tasks_share_alike(stream: Stream, augmen
 
 def test_half_is_given_up_where_nobody_knows_how_many_tasks_come(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, RECIPE, augment, 0)
+    trainer = Trainer(method, RECIPE, 0)
     for task in stream[:2]:
         trainer.learn(replace(task, tasks=None))
     for task, share in enumerate((1 / 2, 1 / 4)):
@@ -86,7 +87,7 @@ def test_the_smallest_weights_are_given_up(stream: Stream) -> None:
 
 def test_what_is_given_up_stays_zero_until_a_later_task_trains_it(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, replace(RECIPE, momentum=0.9), augment, 0)
+    trainer = Trainer(method, replace(RECIPE, momentum=0.9), 0)
     trainer.learn(stream[0])
     weights = list(method.packed().values())
     free = [owner == 0 for owner in method.owners]
@@ -112,7 +113,7 @@ def test_a_task_is_trained_pruned_and_trained_on(stream: Stream) -> None:
 
 def test_batch_norm_learns_in_the_first_task_only(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, RECIPE, augment, 0)
+    trainer = Trainer(method, RECIPE, 0)
 
     def norms() -> dict[str, Tensor]:
         packed = method.packed()
@@ -140,7 +141,7 @@ def test_a_filter_given_up_whole_leaves_later_tasks_no_trap(stream: Stream, augm
     method.end_task(stream[0])
     assert [place for place, value in enumerate(norm.running_var.tolist()) if value == 1] == [3]
     assert [place for place, value in enumerate(norm.running_mean.tolist()) if value == 0] == [3]
-    said = norm(conv(augment.normalize(stream[0].test.images)))
+    said = norm(conv(augment.normalize(stream.test(0).images)))
     assert (said[:, 3] == 0.5).all(), "what it says is what it said while it was trained"
 
 
@@ -163,7 +164,7 @@ def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], flag
 
 
 def test_more_tasks_than_a_byte_can_name_are_refused(stream: Stream) -> None:
-    method = PackNet(PackNetSettings(width=1 / 64), 1, (8, 8), seeded(0, "method"))
+    method = PackNet(PackNetSettings(width=1 / 64), 1, (8, 8), AUGMENT, seeded(0, "method"))
     for _ in range(255):
         method.heads.add(1)
     with pytest.raises(InputError, match="255 tasks"):

@@ -7,16 +7,17 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import Recipe, Settings
-from sparc.methods.pnn import PNN
+from sparc.methods.growing.pnn import PNN
 from sparc.nn.progressive import ProgressiveNet
 from sparc.nn.resnet import ResNet
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
-RECIPE = Recipe(epochs=2, batch=24, lr=0.03)
+RECIPE = Recipe(epochs=2, batch_size=24, lr=0.03)
 
 
 def learner() -> PNN:
-    return PNN(Settings(width=1 / 8), 1, (8, 8), seeded(0, "method"))
+    return PNN(Settings(width=1 / 8), 1, (8, 8), AUGMENT, seeded(0, "method"))
 
 
 def count(module: torch.nn.Module) -> int:
@@ -39,8 +40,8 @@ def test_the_papers_count_is_ours_and_copies_of_older_columns(tasks: int, ours: 
 
 def test_columns_are_frozen_and_their_answers_bit_equal_whatever_comes(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, RECIPE, augment, 0)
-    images = augment.normalize(stream[0].test.images)
+    trainer = Trainer(method, RECIPE, 0)
+    images = augment.normalize(stream.test(0).images)
     said: list[bytes] = []
     for task in stream:
         trainer.learn(task)
@@ -73,7 +74,7 @@ def test_lateral_connections_a_second_way(stream: Stream, augment: Augment) -> N
     for task in stream:
         method.begin_task(task)
     method.eval()
-    images = augment.normalize(stream[0].test.images)
+    images = augment.normalize(stream.test(0).images)
     maps: list[list[Tensor]] = []
     for column in method.net.all_columns():
         shown = relu(column.stem(images))

@@ -13,11 +13,12 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import Batch
-from sparc.methods.derpp import DERpp, DerppSettings, squared_error
-from sparc.methods.er import ER
-from sparc.methods.er_ace import ERACE, only
-from sparc.methods.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.rehearsal.derpp import DERpp, DerppSettings, squared_error
+from sparc.methods.rehearsal.er import ER
+from sparc.methods.rehearsal.er_ace import ERACE, only
 from sparc.train import seeded
+from tests.examples import AUGMENT
 
 AUGMENT = Augment((0.0,), (1 / 255,))
 
@@ -40,15 +41,15 @@ M = TypeVar("M", bound=Rehearsal)
 
 
 def learner(kind: type[M], settings: RehearsalSettings) -> tuple[M, Recording]:
-    method = kind(replace(settings, width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    method = kind(replace(settings, width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
     method.net = net = Recording()  # type: ignore[assignment]
     method.augment = AUGMENT
     return method, net
 
 
 def batch(seed: int, labels: list[int]) -> Batch:
-    originals = torch.randint(256, (len(labels), 1, 8, 8), dtype=torch.uint8, generator=seeded(seed, "pictures"))
-    return Batch(AUGMENT.normalize(originals), torch.tensor(labels), False, originals)
+    raw_images = torch.randint(256, (len(labels), 1, 8, 8), dtype=torch.uint8, generator=seeded(seed, "pictures"))
+    return Batch(AUGMENT.normalize(raw_images), torch.tensor(labels), False, raw_images)
 
 
 def said(images: Tensor) -> Tensor:
@@ -56,7 +57,7 @@ def said(images: Tensor) -> Tensor:
 
 
 def test_er_shows_new_and_old_as_one_batch() -> None:
-    method, net = learner(ER, RehearsalSettings(buffer=4, replay=3))
+    method, net = learner(ER, RehearsalSettings(buffer_size=4, replay_batch=3))
     first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 3, 2])
     assert method.loss(first) == cross_entropy(said(first.images), first.labels), "nothing to replay yet"
     loss = method.loss(second)
@@ -69,7 +70,7 @@ def test_er_shows_new_and_old_as_one_batch() -> None:
 
 
 def test_replayed_pictures_are_augmented_again() -> None:
-    method, net = learner(ER, RehearsalSettings(buffer=40, replay=40))
+    method, net = learner(ER, RehearsalSettings(buffer_size=40, replay_batch=40))
     method.augment = Augment((0.0,), (1 / 255,), padding=2, flip=True)
     first = batch(0, [0] * 40)
     method.loss(first)
@@ -81,7 +82,7 @@ def test_replayed_pictures_are_augmented_again() -> None:
 
 def test_the_terms_of_derpp() -> None:
     """Batch, logits on one draw, labels on another: weights 1, α and β, through the net one after another."""
-    method, net = learner(DERpp, DerppSettings(buffer=8, replay=3, alpha=0.3, beta=0.7))
+    method, net = learner(DERpp, DerppSettings(buffer_size=8, replay_batch=3, alpha=0.3, beta=0.7))
     first, second = batch(0, [0, 1] * 4), batch(1, [2, 3, 2])
     method.loss(first)
     method.buffer.logits += 0.5  # as if the net had spoken otherwise then
@@ -97,7 +98,7 @@ def test_the_terms_of_derpp() -> None:
 
 
 def test_derpp_stores_what_the_net_said_of_the_batch() -> None:
-    method, _ = learner(DERpp, DerppSettings(buffer=4))
+    method, _ = learner(DERpp, DerppSettings(buffer_size=4))
     first = batch(0, [0, 1, 0, 1])
     method.loss(first)
     assert torch.equal(method.buffer.logits, said(first.images))
@@ -116,39 +117,41 @@ def test_classes_unknown_when_a_picture_was_stored_are_left_out() -> None:
 
 def test_derpp_stores_what_it_thinks_of_classes_to_come(stream: Stream, augment: Augment) -> None:
     """Otherwise nothing would keep old pictures from being taken for new classes."""
-    method = DERpp(DerppSettings(width=1 / 16, buffer=8), 1, (8, 8), seeded(0, "method"))
+    method = DERpp(DerppSettings(width=1 / 16, buffer_size=8), 1, (8, 8), AUGMENT, seeded(0, "method"))
     method.augment = augment
     images = torch.zeros(2, 1, 8, 8)
     for number in (0, 1):
         method.begin_task(stream[number])
         assert method.logits(images).shape[1] == sum(stream.sizes[: number + 1]), "of classes seen"
         labels = torch.tensor(stream[number].classes)
-        originals = torch.zeros(len(labels), 1, 8, 8, dtype=torch.uint8)
-        method.loss(Batch(augment.normalize(originals), labels, False, originals))
+        raw_images = torch.zeros(len(labels), 1, 8, 8, dtype=torch.uint8)
+        method.loss(Batch(augment.normalize(raw_images), labels, False, raw_images))
         assert method.buffer.logits.shape[1] == sum(stream.sizes)
         assert not method.buffer.logits.isnan().any()
 
 
 def test_derpp_grows_where_nobody_knows_what_will_come(stream: Stream) -> None:
-    method = DERpp(DerppSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    method = DERpp(DerppSettings(width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
     for number in (0, 1):
         method.begin_task(replace(stream[number], all_classes=None))
         assert method.net.classes == sum(stream.sizes[: number + 1])
-    told = DERpp(DerppSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    told = DERpp(DerppSettings(width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
     told.begin_task(stream[0])
     told.begin_task(replace(stream[1], all_classes=None))
     assert told.net.classes == sum(stream.sizes), "room that was made stays"
 
 
-@pytest.mark.parametrize(("settings", "alpha"), [({}, 0.1), ({"buffer": 500}, 0.2), ({"buffer": 500, "alpha": 0}, 0)])
+@pytest.mark.parametrize(
+    ("settings", "alpha"), [({}, 0.1), ({"buffer_size": 500}, 0.2), ({"buffer_size": 500, "alpha": 0}, 0)]
+)
 def test_alpha_is_the_authors_for_the_buffer_unless_it_is_said(settings: dict[str, float], alpha: float) -> None:
-    method = DERpp(DerppSettings(width=1 / 16, **settings), 1, (8, 8), seeded(0, "method"))  # type: ignore[arg-type]
+    method = DERpp(DerppSettings(width=1 / 16, **settings), 1, (8, 8), AUGMENT, seeded(0, "method"))  # type: ignore[arg-type]
     assert method.alpha == alpha
 
 
 def test_er_ace_keeps_new_pictures_from_old_classes(stream: Stream) -> None:
     """The batch competes over its own classes only, replayed pictures over all."""
-    method, net = learner(ERACE, RehearsalSettings(buffer=4, replay=3))
+    method, net = learner(ERACE, RehearsalSettings(buffer_size=4, replay_batch=3))
     first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 4, 2])
     assert method.loss(first) == cross_entropy(said(first.images), first.labels), "the first task is learned plainly"
     method.old_classes.fill_(2)
@@ -168,7 +171,7 @@ def test_er_ace_sends_old_classes_no_gradient() -> None:
 
 
 def test_er_ace_counts_old_classes_when_a_task_begins(stream: Stream) -> None:
-    method = ERACE(RehearsalSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
+    method = ERACE(RehearsalSettings(width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
     counts = []
     for task in stream:
         method.begin_task(task)
@@ -179,8 +182,8 @@ def test_er_ace_counts_old_classes_when_a_task_begins(stream: Stream) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"buffer": 0}, "--buffer 0 is too small"),
-        ({"replay": 1}, "--replay 1 is too small"),
+        ({"buffer_size": 0}, "--buffer-size 0 is too small"),
+        ({"replay_batch": 1}, "--replay 1 is too small"),
         ({"alpha": -1}, "--alpha -1 must be a number that is not negative"),
         ({"beta": math.nan}, "--beta nan"),
         ({"backbone": "vit"}, "--backbone vit is not known: choose resnet or separable"),

@@ -4,8 +4,9 @@ from torch import Tensor, nn
 
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods.si import SI, SISettings
+from sparc.methods.regularization.si import SI, SISettings
 from sparc.train import seeded
+from tests.examples import AUGMENT
 
 CURVATURE = torch.tensor([1.0, 4.0, 0.0])
 LR = 0.02
@@ -41,7 +42,7 @@ def descend(method: OnPoint, centre: Tensor) -> list[float]:
     for _ in range(600):
         loss = bowl(place, centre)  # type: ignore[arg-type]
         if method.has_learned:
-            loss = loss + method.strength * method.penalty()
+            loss = loss + method.lam * method.penalty()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -51,7 +52,7 @@ def descend(method: OnPoint, centre: Tensor) -> list[float]:
 
 
 def test_the_path_integral_on_a_quadratic_is_the_loss_taken_off(stream: Stream) -> None:
-    method = OnPoint(SISettings(xi=1e-6), 1, (8, 8), seeded(0, "method"))
+    method = OnPoint(SISettings(xi=1e-6), 1, (8, 8), AUGMENT, seeded(0, "method"))
     method.begin_task(stream[0])
     gained = descend(method, torch.zeros(3))
     assert gained == pytest.approx([2.0, 2.0, 0.0], abs=1e-4)
@@ -65,7 +66,7 @@ def test_the_path_integral_on_a_quadratic_is_the_loss_taken_off(stream: Stream) 
 
 
 def test_xi_bounds_what_hardly_moved(stream: Stream) -> None:
-    method = OnPoint(SISettings(xi=1.0), 1, (8, 8), seeded(0, "method"))
+    method = OnPoint(SISettings(xi=1.0), 1, (8, 8), AUGMENT, seeded(0, "method"))
     method.begin_task(stream[0])
     descend(method, torch.zeros(3))
     method.end_task(stream[0])
@@ -75,8 +76,8 @@ def test_xi_bounds_what_hardly_moved(stream: Stream) -> None:
 
 
 def test_in_a_later_task_only_its_own_loss_counts_and_springs_pull_back(stream: Stream) -> None:
-    strength = 0.5
-    method = OnPoint(SISettings(strength=strength, xi=1e-6), 1, (8, 8), seeded(0, "method"))
+    lam = 0.5
+    method = OnPoint(SISettings(lam=lam, xi=1e-6), 1, (8, 8), AUGMENT, seeded(0, "method"))
     method.begin_task(stream[0])
     descend(method, torch.zeros(3))
     method.end_task(stream[0])
@@ -89,7 +90,7 @@ def test_in_a_later_task_only_its_own_loss_counts_and_springs_pull_back(stream: 
 
 
 def test_moves_that_raised_the_loss_take_importance_away_but_never_below_nothing(stream: Stream) -> None:
-    method = OnPoint(SISettings(), 1, (8, 8), seeded(0, "method"))
+    method = OnPoint(SISettings(), 1, (8, 8), AUGMENT, seeded(0, "method"))
     for task, path, expected in (
         (stream[0], [-1.0, 1.0, 2.0], [0.0, 1.0, 2.0]),
         (stream[1], [1.0, -3.0, -0.5], [1.0, 0.0, 1.5]),
@@ -102,7 +103,7 @@ def test_moves_that_raised_the_loss_take_importance_away_but_never_below_nothing
     assert [len(tensor) for tensor in (*method.path, *method.last)] == [0, 0], "nothing more is kept than is needed"
 
 
-@pytest.mark.parametrize(("settings", "flag"), [({"strength": -1}, "--strength -1"), ({"xi": 0}, "--xi 0")])
+@pytest.mark.parametrize(("settings", "flag"), [({"lam": -1}, "--lam -1"), ({"xi": 0}, "--xi 0")])
 def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], flag: str) -> None:
     with pytest.raises(InputError, match=flag):
         SISettings(**settings)  # type: ignore[arg-type]

@@ -10,18 +10,19 @@ from torch import Tensor, nn
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods.sparc import SPARC, SparcSettings, largest_usual, renormalize
+from sparc.methods.sparc.sparc import SPARC, SparcSettings, max_without_outliers, renormalize
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
-RECIPE = replace(SPARC.recipe, epochs=2, batch=16)
+RECIPE = replace(SPARC.recipe, epochs=2, batch_size=16)
 
 
 def learner(seed: int = 0, **settings: float) -> SPARC:
-    return SPARC(SparcSettings(width=1 / 8, **settings), 1, (8, 8), seeded(seed, "method"))
+    return SPARC(SparcSettings(width=1 / 8, **settings), 1, (8, 8), AUGMENT, seeded(seed, "method"))
 
 
 def trainer(method: SPARC, augment: Augment) -> Trainer:
-    return Trainer(method, RECIPE, augment, seed=0)
+    return Trainer(method, RECIPE, seed=0)
 
 
 # A has quartiles 2 and 4, so iqr is 2 and the bound 4 + 2 = 6.
@@ -39,18 +40,18 @@ USUAL = [1.0, 2.0, 3.0, 4.0]
     ],
 )
 def test_eta_with_an_outlier_inside_and_outside_the_bound(largest: float, eta: float) -> None:
-    assert largest_usual(torch.tensor([*USUAL, largest])) == eta
+    assert max_without_outliers(torch.tensor([*USUAL, largest])) == eta
 
 
 def test_eta_interpolates_quartiles() -> None:
     # Quartiles of 0, 1, 2, 10 are .75 and 4, so the bound is 7.25.
-    assert largest_usual(torch.tensor([0.0, 1.0, 2.0, 10.0])) == 2.0
+    assert max_without_outliers(torch.tensor([0.0, 1.0, 2.0, 10.0])) == 2.0
 
 
 def test_eta_takes_as_many_pictures_as_there_are() -> None:
     # torch's quantile refuses more than 16 M values; a task may have them.
     values = torch.linspace(0, 1, (1 << 24) + 1)
-    assert largest_usual(values) == 1.0
+    assert max_without_outliers(values) == 1.0
 
 
 def test_renormalization_puts_eta_at_kappa() -> None:
@@ -85,25 +86,25 @@ def test_after_a_task_the_largest_usual_answer_of_its_last_epoch_is_kappa(stream
     (maxima,) = recorded
     assert len(maxima) == len(stream[0].train), "one for each sample of the last epoch, and no other"
     ratio = scaled.net.memories()[0].head.weight / plain.net.memories()[0].head.weight
-    torch.testing.assert_close(ratio, torch.full_like(ratio, 5 / largest_usual(maxima)))
+    torch.testing.assert_close(ratio, torch.full_like(ratio, 5 / max_without_outliers(maxima)))
     assert len(scaled.maxima) == 0
 
 
 def test_the_norms_of_heads_are_kept_from_before_and_after_renormalization(stream: Stream, augment: Augment) -> None:
     plain, scaled = learner(kappa=0), learner(kappa=5)
-    assert scaled.by_task() == {"head norm before": [], "head norm after": []}
+    assert scaled.diagnostics() == {"head norm before": [], "head norm after": []}
     for method in (plain, scaled):
         run = trainer(method, augment)
         for task in stream:
             run.learn(task)
     norms = [memory.head.weight.square().sum(1).sqrt().mean().item() for memory in scaled.net.memories()]
-    assert scaled.by_task()["head norm after"] == pytest.approx(norms)
-    assert plain.by_task()["head norm before"] == plain.by_task()["head norm after"]
+    assert scaled.diagnostics()["head norm after"] == pytest.approx(norms)
+    assert plain.diagnostics()["head norm before"] == plain.diagnostics()["head norm after"]
     # Heads of later tasks stand on a semantic memory that re-normalization does not touch.
-    assert scaled.by_task()["head norm before"] == plain.by_task()["head norm before"]
+    assert scaled.diagnostics()["head norm before"] == plain.diagnostics()["head norm before"]
     resumed = learner(seed=1)
     resumed.load_state_dict(scaled.state_dict())
-    assert resumed.by_task() == scaled.by_task()
+    assert resumed.diagnostics() == scaled.diagnostics()
 
 
 def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augment) -> None:
@@ -128,7 +129,7 @@ def test_a_memory_is_frozen_when_its_task_ends(stream: Stream, augment: Augment)
     assert not any(parameter.requires_grad for parameter in memory.parameters())
     before = memory.stem.norm.running_mean.clone()
     method.train()
-    method.logits(augment.normalize(stream[0].test.images))
+    method.logits(augment.normalize(stream.test(0).images))
     assert torch.equal(memory.stem.norm.running_mean, before), "not even its statistics move"
 
 
@@ -210,7 +211,7 @@ def test_answers_follow_the_weights_whenever_they_change(stream: Stream, augment
     for each in (method, other):
         trainer(each, augment).learn(stream[0])
         each.eval()
-    images = augment.normalize(stream[0].test.images)
+    images = augment.normalize(stream.test(0).images)
     before = method.logits(images)
     torch.testing.assert_close(before, method.net(images), atol=1e-5, rtol=1e-5)
     method.load_state_dict(other.state_dict())

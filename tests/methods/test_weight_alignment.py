@@ -5,13 +5,14 @@ from torch import Tensor
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.methods import Recipe
-from sparc.methods.sparc import SemanticSettings
-from sparc.methods.weight_alignment import WeightAlignment
+from sparc.methods.sparc.sparc import SemanticSettings
+from sparc.methods.sparc.weight_alignment import WeightAlignment
 from sparc.train import Trainer, seeded
+from tests.examples import AUGMENT
 
 
 def learner() -> WeightAlignment:
-    return WeightAlignment(SemanticSettings(width=1 / 8), 1, (8, 8), seeded(0, "method"))
+    return WeightAlignment(SemanticSettings(width=1 / 8), 1, (8, 8), AUGMENT, seeded(0, "method"))
 
 
 def mean_norm(*weights: Tensor) -> float:
@@ -21,7 +22,7 @@ def mean_norm(*weights: Tensor) -> float:
 
 def test_a_new_heads_weights_are_brought_to_the_old_ones_mean_length(stream: Stream, augment: Augment) -> None:
     method = learner()
-    trainer = Trainer(method, Recipe(epochs=2, batch=24, lr=5e-3, optimizer="adam"), augment, 0)
+    trainer = Trainer(method, Recipe(epochs=2, batch_size=24, lr=5e-3, optimizer="adam"), 0)
     lengths = []
     for task in stream:
         trainer.learn(task)

@@ -3,7 +3,7 @@ import torch
 from torch import Generator
 
 from sparc.nn import SeparableNet, new_backbone
-from sparc.nn.elastic import TensorList
+from sparc.nn.resizable_buffers import TensorList
 
 
 def test_the_papers_net_for_rivals() -> None:

@@ -16,7 +16,7 @@ def result() -> Make:
         method: str = "sparc",
         seed: int = 0,
         rows: tuple[tuple[float, ...], ...] = ((90,), (60, 80)),
-        needs_task: bool = False,
+        needs_task_id: bool = False,
         change: dict[str, object] | None = None,
         **settings: object,
     ) -> Result:
@@ -28,7 +28,7 @@ def result() -> Make:
             class_il=triangle([list(row) for row in rows]),
             task_il=triangle([[100.0] * (stage + 1) for stage in range(tasks)]),
             validation=None,
-            landings=[[3] + [1] * (tasks - 1)] * tasks,
+            task_confusion=[[3] + [1] * (tasks - 1)] * tasks,
             parameters=1_000_000,
             parameters_by_owner={"net": 1_000_000},
             passes={"forward": 1, "backward": 1},
@@ -38,6 +38,6 @@ def result() -> Make:
             data={"train": 100, "test": 20, "image_size": [8, 8]},
             environment={"sparc": "0.1.0", "torch": "2.13.0", "threads": 1},
         )
-        return replace(made, **({"class_il": None} if needs_task else {}), **(change or {}))  # type: ignore[arg-type]
+        return replace(made, **({"class_il": None} if needs_task_id else {}), **(change or {}))  # type: ignore[arg-type]
 
     return make

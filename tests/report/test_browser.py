@@ -17,7 +17,7 @@ import pytest
 
 from sparc.experiment.result import Result
 from sparc.report.colours import DARK, LIGHT, contrast
-from sparc.report.gallery import all_figures
+from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
 from sparc.report.svg import standalone
@@ -179,7 +179,7 @@ def study(result: Make) -> Study:
     runs = [
         result(method, seed, triangle(5, top - seed)) for method, top in (("sparc", 90), ("sgd", 60)) for seed in (0, 1)
     ]
-    runs.append(result("packnet", rows=triangle(5, 50), needs_task=True))
+    runs.append(result("packnet", rows=triangle(5, 50), needs_task_id=True))
     (made,) = studies({Path(f"run-{place}"): each for place, each in enumerate(runs)})
     return made
 

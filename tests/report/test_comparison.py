@@ -16,12 +16,12 @@ from sparc.report.comparison import (
     MAIN,
     Row,
     compare,
-    landings,
+    diagnostics_by_task,
     matrix,
     ranked,
     stages,
     streams,
-    told_by_task,
+    task_confusion,
 )
 from sparc.report.tables import summary
 
@@ -112,11 +112,11 @@ def test_an_upper_bound_is_not_the_best(result: Make, monkeypatch: pytest.Monkey
 
 
 def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make) -> None:
-    rows = compare([result("packnet", needs_task=True), result(), result("sgd", rows=((90,), (10, 80)))])
+    rows = compare([result("packnet", needs_task_id=True), result(), result("sgd", rows=((90,), (10, 80)))])
     row = rows[0]
     for column in COLUMNS:
         assert (column.text(row.cells[column.name]) == "–") is column.name.startswith("class_il.")
-    assert matrix(row, "class_il") is stages(row, "class_il") is landings(row) is None
+    assert matrix(row, "class_il") is stages(row, "class_il") is task_confusion(row) is None
     assert matrix(row, "task_il") == [[100, None], [100, 100]]
     assert best(rows, "class_il.accuracy") == ["SPARC"]
     assert [each.label for each in ranked(rows)] == ["SPARC", "SGD", "PackNet"]
@@ -125,12 +125,12 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make
 def test_what_a_method_tells_of_each_task_is_a_mean_over_seeds(result: Make) -> None:
     (row,) = compare(
         [
-            result(change={"by_task": {"norm": [1.0, 2.0], "short": [1.0], "first alone": [1.0, 1.0]}}),
-            result(seed=1, change={"by_task": {"norm": [3.0, 2.0], "short": [1.0]}}),
+            result(change={"diagnostics": {"norm": [1.0, 2.0], "short": [1.0], "first alone": [1.0, 1.0]}}),
+            result(seed=1, change={"diagnostics": {"norm": [3.0, 2.0], "short": [1.0]}}),
         ]
     )
-    assert [cell.mean for cell in told_by_task(row)["norm"]] == [2.0, 2.0]
-    assert list(told_by_task(row)) == ["norm"]
+    assert [cell.mean for cell in diagnostics_by_task(row)["norm"]] == [2.0, 2.0]
+    assert list(diagnostics_by_task(row)) == ["norm"]
 
 
 def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:
@@ -140,7 +140,7 @@ def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:
     assert curve is not None
     assert [cell.mean for cell in curve] == [85, 72.5]
     assert curve[0].deviation == pytest.approx(math.sqrt(50))
-    shares = landings(row)
+    shares = task_confusion(row)
     assert shares is not None
     assert [cell.mean for cell in shares] == [75, 25]
 
@@ -153,7 +153,7 @@ def test_other_pictures_and_other_cuts_are_other_streams(result: Make) -> None:
 
 
 def test_rows_are_json(result: Make) -> None:
-    rows = [row.as_json() for row in compare([result(width=0.5), result("pnn", needs_task=True)])]
+    rows = [row.as_json() for row in compare([result(width=0.5), result("pnn", needs_task_id=True)])]
     content = json.loads(json.dumps(rows, allow_nan=False))
     assert content[0]["numbers"]["class_il.accuracy"] == {"mean": 70, "deviation": None, "best": False}
     assert content[1]["numbers"]["class_il.accuracy"]["mean"] is None

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from sparc.cli.card import main
 from sparc.errors import InputError
 from sparc.learner import forget
-from sparc.model_file import About, LearnedTask, Model, Shape, save
+from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
 from sparc.report.model_card import card
 from sparc.text import markdown, one_line
 
@@ -38,7 +38,7 @@ def model(*tasks: tuple[str, tuple[str, ...], float]) -> Model:
         net.add_task(len(classes)).freeze()
         when = "2025-07-01T10:20:30+00:00"
         known.append(LearnedTask(name, classes, (1234,) * len(classes), 7, 91.25, 61.5, when, 9, 2.5, share))
-    return Model(net, About(shape, (0.5,) * 3, (0.25,) * 3, 0.9, 5.0, tuple(known), "sparc 0.1.0"))
+    return Model(net, ModelInfo(shape, (0.5,) * 3, (0.25,) * 3, 0.9, 5.0, tuple(known), "sparc 0.1.0"))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
 from sparc.report.drawing import Words
-from sparc.report.gallery import all_figures
+from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
 
@@ -156,14 +156,14 @@ def test_tables_can_be_sorted_by_machine_and_person(result: Make) -> None:
 
 
 def test_a_method_that_must_be_told_the_task_has_dashes_and_no_class_il_picture(result: Make) -> None:
-    text = page(study(result(), result("packnet", needs_task=True), result("sgd")))
+    text = page(study(result(), result("packnet", needs_task_id=True), result("sgd")))
     line = next(line for line in text.splitlines() if line.startswith('<tr><th scope="row">') and "PackNet" in line)
     assert line.count('<td data-value="">–</td>') == 6
     assert "must be told which task" in text
     assert "PackNet: Task-IL accuracy" in text
     assert "PackNet: Class-IL accuracy" not in text
     assert "PackNet: where test pictures land" not in text
-    alone = page(study(result("packnet", needs_task=True)))
+    alone = page(study(result("packnet", needs_task_id=True)))
     assert "Class-IL accuracy, task after task" not in alone
     check_harmless(alone)
 
@@ -197,16 +197,16 @@ def test_any_losses_can_be_drawn(result: Make, first: list[float], second: list[
         assert "nan" not in re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
 
 
-by_task = st.dictionaries(st.text("ab<&\n€"), st.lists(st.floats(-1e15, 1e15), min_size=2, max_size=2), max_size=30)
+diagnostics = st.dictionaries(st.text("ab<&\n€"), st.lists(st.floats(-1e15, 1e15), min_size=2, max_size=2), max_size=30)
 
 
 @settings(max_examples=30)
-@given(by_task, by_task)
+@given(diagnostics, diagnostics)
 def test_anything_told_by_task_can_be_drawn(result: Make, first: dict[str, object], second: dict[str, object]) -> None:
     told = {"tiny": [5e-324, 5e-324], "norm": [1.0, 1.0]}
     runs = {
-        Path("a"): result(change={"by_task": {**told, **first}}),
-        Path("b"): result(seed=1, change={"by_task": {**told, **second}}),
+        Path("a"): result(change={"diagnostics": {**told, **first}}),
+        Path("b"): result(seed=1, change={"diagnostics": {**told, **second}}),
     }
     for some in (runs, {Path("a"): runs[Path("a")]}):
         text = page(studies(some))

@@ -18,7 +18,7 @@ def result(tasks: int, seed: int = 0, shift: float = 0.0) -> Result:
         class_il=triangle(rows),
         task_il=triangle([[value / 2 for value in row] for row in rows]),
         validation=None,
-        landings=[[10] * tasks] * tasks,
+        task_confusion=[[10] * tasks] * tasks,
         parameters=1_234_567,
         parameters_by_owner={"working memories": 1_000_000, "heads": 234_567},
         passes={"forward": 1, "backward": 1},

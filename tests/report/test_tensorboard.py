@@ -11,7 +11,7 @@ def test_curves_for_tensorboard(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="TensorBoard is not installed: pip install 'sparc-cl[tensorboard]'")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    command = ["run", "seq-digits", "--width", "0.125", "--epochs", "2", "--batch", "128", "--tasks", "2"]
+    command = ["run", "seq-digits", "--width", "0.125", "--epochs", "2", "--batch-size", "128", "--tasks", "2"]
     assert main([*command, "--tensorboard", "--json", "--out", str(tmp_path)]) == 0
     (folder,) = tmp_path.glob("*/tensorboard")
     curves = EventAccumulator(str(folder))

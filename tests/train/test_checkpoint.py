@@ -15,11 +15,12 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import Batch, Phase, Recipe
-from sparc.methods.sgd import SGD
-from sparc.methods.single import SingleNetSettings
-from sparc.train import Checkpoints, Keeper, Snapshot, Trainer, newest_content, seeded
+from sparc.methods.bounds.sgd import SGD
+from sparc.methods.parts.single import SingleNetSettings
+from sparc.train import Checkpointer, Checkpoints, Snapshot, Trainer, newest_content, seeded
+from tests.examples import AUGMENT
 
-RECIPE = Recipe(epochs=2, batch=16, momentum=0.9, schedule="cosine", lr=0.1)
+RECIPE = Recipe(epochs=2, batch_size=16, momentum=0.9, schedule="cosine", lr=0.1)
 
 
 class Restless(SGD):
@@ -45,7 +46,7 @@ class Restless(SGD):
         return self.loss(batch) * noise
 
 
-class Kept(Keeper):
+class Kept(Checkpointer):
     """All that could be kept, in memory."""
 
     def __init__(self) -> None:
@@ -59,22 +60,24 @@ class Kept(Keeper):
         self.snapshots.append(replace(taken, tensors={name: part.clone() for name, part in taken.tensors.items()}))
 
 
-def trainer(augment: Augment, keeper: Keeper | None = None) -> Trainer:
-    method = Restless(SingleNetSettings(width=1 / 16), 1, (8, 8), seeded(0, "method"))
-    return Trainer(method, RECIPE, augment, 0, keeper=keeper)
+def trainer(augment: Augment, checkpointer: Checkpointer | None = None) -> Trainer:
+    method = Restless(SingleNetSettings(width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    return Trainer(method, RECIPE, 0, checkpointer=checkpointer)
 
 
 def test_every_step_of_every_phase_can_be_gone_on_from(stream: Stream, augment: Augment) -> None:
     random.seed(1)
     np.random.seed(1)
     torch.manual_seed(1)
-    keeper = Kept()
-    whole = trainer(augment, keeper)
+    checkpointer = Kept()
+    whole = trainer(augment, checkpointer)
     expected = whole.run(stream)
     assert whole.method.begun.item() == len(stream)
     weights = whole.method.state_dict()
-    assert [snapshot.step for snapshot in keeper.snapshots] == sorted(snapshot.step for snapshot in keeper.snapshots)
-    for snapshot in keeper.snapshots[::7]:
+    assert [snapshot.step for snapshot in checkpointer.snapshots] == sorted(
+        snapshot.step for snapshot in checkpointer.snapshots
+    )
+    for snapshot in checkpointer.snapshots[::7]:
         resumed = trainer(augment)
         resumed.restore(snapshot)
         reports = resumed.run(stream)
@@ -85,9 +88,9 @@ def test_every_step_of_every_phase_can_be_gone_on_from(stream: Stream, augment: 
 
 @pytest.fixture
 def snapshot(stream: Stream, augment: Augment) -> Snapshot:
-    keeper = Kept()
-    trainer(augment, keeper).learn(stream[0])
-    return keeper.snapshots[3]
+    checkpointer = Kept()
+    trainer(augment, checkpointer).learn(stream[0])
+    return checkpointer.snapshots[3]
 
 
 def test_what_is_written_can_be_read(snapshot: Snapshot, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_constant_stays() -> None:
     ("values", "flag"),
     [
         ({"epochs": 0}, "--epochs 0"),
-        ({"batch": 1}, "--batch 1"),
+        ({"batch_size": 1}, "--batch-size 1"),
         ({"lr": 0.0}, "--lr 0"),
         ({"lr": float("inf")}, "--lr inf"),
         ({"lr": float("nan")}, "--lr nan"),

@@ -13,8 +13,9 @@ from sparc.methods import METHODS, Batch, Costs, Method, Phase, Recipe, Settings
 from sparc.train import Observer, StageReport, Trainer, TrainingReport, evaluate, seeded
 from sparc.train.optimizer import new_optimizer
 from sparc.train.trainer import in_batches
+from tests.examples import AUGMENT
 
-RECIPE = Recipe(epochs=2, batch=16)
+RECIPE = Recipe(epochs=2, batch_size=16)
 
 
 class Watcher(Observer):
@@ -63,12 +64,12 @@ class Linear(Method):
 
 
 def linear() -> Linear:
-    return Linear(Settings(), 1, (8, 8), None)
+    return Linear(Settings(), 1, (8, 8), AUGMENT, None)
 
 
 def test_hooks_are_called_in_order(stream: Stream, augment: Augment) -> None:
     method = linear()
-    Trainer(method, replace(RECIPE, batch=100), augment, seed=0).learn(stream[0])
+    Trainer(method, replace(RECIPE, batch_size=100), seed=0).learn(stream[0])
     assert method.calls == ["begin 0", "loss", "step", "loss last", "step", "end 0"]
 
 
@@ -89,8 +90,8 @@ def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream, a
             if not self.heads[-1].bias.any():
                 self.after_first = self.heads[-1].weight.detach().clone()
 
-    method, watcher = Two(Settings(), 1, (8, 8), None), Watcher()
-    Trainer(method, replace(RECIPE, batch=100), augment, 0, watcher).learn(stream[0])
+    method, watcher = Two(Settings(), 1, (8, 8), AUGMENT, None), Watcher()
+    Trainer(method, replace(RECIPE, batch_size=100), 0, watcher).learn(stream[0])
     assert method.heads[0].weight.any(), "the first phase trained the weights"
     assert method.heads[0].bias.tolist() == [-1.5, -1.5], "three steps of .5 down a slope of 1"
     assert [(r.phase, r.epoch, r.epochs) for r in watcher.epochs] == [
@@ -108,16 +109,16 @@ def test_the_schedule_sets_the_rate_of_every_epoch(stream: Stream, augment: Augm
         def loss(self, batch: Batch) -> Tensor:
             return self.heads[-1].bias.sum()
 
-    method = Slope(Settings(), 1, (8, 8), None)
-    recipe = Recipe(epochs=4, batch=100, lr=1.0, schedule="cosine")
-    Trainer(method, recipe, augment, 0).learn(stream[0])
+    method = Slope(Settings(), 1, (8, 8), AUGMENT, None)
+    recipe = Recipe(epochs=4, batch_size=100, lr=1.0, schedule="cosine")
+    Trainer(method, recipe, 0).learn(stream[0])
     assert method.heads[0].bias[0].item() == pytest.approx(-sum(recipe.lr_at(epoch) for epoch in range(4)))
 
 
-def test_enough_makes_the_next_epoch_the_last(stream: Stream, augment: Augment) -> None:
+def test_should_stop_makes_the_next_epoch_the_last(stream: Stream, augment: Augment) -> None:
     method, watcher = linear(), Watcher()
-    recipe = Recipe(epochs=9, batch=100, schedule="cosine")
-    Trainer(method, recipe, augment, 0, watcher, enough=lambda task: len(watcher.epochs) == 3).learn(stream[0])
+    recipe = Recipe(epochs=9, batch_size=100, schedule="cosine")
+    Trainer(method, recipe, 0, watcher, should_stop=lambda task: len(watcher.epochs) == 3).learn(stream[0])
     assert method.calls.count("loss") == 3
     assert method.calls.count("loss last") == 1
     assert (watcher.epochs[-1].epoch, watcher.epochs[-1].epochs) == (4, 4)
@@ -132,9 +133,9 @@ def test_training_pictures_are_augmented_and_test_pictures_are_not(stream: Strea
             return super().loss(batch)
 
     augment = Augment((0.0,), (1 / 255,), padding=4)
-    Trainer(Watching(Settings(), 1, (8, 8), None), replace(RECIPE, batch=100), augment, 0).learn(stream[0])
-    originals = {image.numpy().tobytes() for image in stream[0].train.images.float()}
-    shown = [image.round().numpy().tobytes() in originals for image in torch.cat(seen)]
+    Trainer(Watching(Settings(), 1, (8, 8), AUGMENT, None), replace(RECIPE, batch_size=100), 0).learn(stream[0])
+    raw_images = {image.numpy().tobytes() for image in stream[0].train.images.float()}
+    shown = [image.round().numpy().tobytes() in raw_images for image in torch.cat(seen)]
     assert sum(shown) < len(shown) / 4
 
 
@@ -142,7 +143,7 @@ def test_one_picture_is_not_enough(stream: Stream, augment: Augment) -> None:
     task = stream[0]
     lonely = replace(task, train=task.train.take(torch.tensor([0])))
     with pytest.raises(InputError, match="task 1 has 1 training pictures"):
-        Trainer(linear(), RECIPE, augment, 0).learn(lonely)
+        Trainer(linear(), RECIPE, 0).learn(lonely)
 
 
 def test_an_epoch_takes_every_picture_once_in_another_order(stream: Stream, augment: Augment) -> None:
@@ -150,10 +151,10 @@ def test_an_epoch_takes_every_picture_once_in_another_order(stream: Stream, augm
 
     class Watching(Linear):
         def loss(self, batch: Batch) -> Tensor:
-            seen.extend(image.numpy().tobytes() for image in batch.originals)
+            seen.extend(image.numpy().tobytes() for image in batch.raw_images)
             return super().loss(batch)
 
-    Trainer(Watching(Settings(), 1, (8, 8), None), RECIPE, augment, 0).learn(stream[0])
+    Trainer(Watching(Settings(), 1, (8, 8), AUGMENT, None), RECIPE, 0).learn(stream[0])
     count = len(stream[0].train)
     assert sorted(seen[:count]) == sorted(seen[count:]) == sorted(x.numpy().tobytes() for x in stream[0].train.images)
     assert seen[:count] != seen[count:]
@@ -168,7 +169,7 @@ def test_no_batch_of_one_where_it_can_be_helped(count: int, batch: int, sizes: l
 
 def test_progress_goes_up_to_the_end(stream: Stream, augment: Augment) -> None:
     watcher = Watcher()
-    reports = Trainer(linear(), RECIPE, augment, 0, watcher).run(stream)
+    reports = Trainer(linear(), RECIPE, 0, watcher).run(stream)
     shares = [report.done for report in watcher.epochs]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
@@ -180,9 +181,9 @@ def test_progress_goes_up_to_the_end(stream: Stream, augment: Augment) -> None:
 
 def test_validation_pictures_are_tested_but_not_learned(splits: Splits, augment: Augment) -> None:
     stream = Stream(splits, [3, 3], validation=0.5)
-    reports = Trainer(linear(), RECIPE, augment, 0).run(stream)
+    reports = Trainer(linear(), RECIPE, 0).run(stream)
     assert reports[-1].validation is not None
-    assert [sum(row) for row in reports[-1].validation.landings] == [len(task.validation) for task in stream]
+    assert [sum(row) for row in reports[-1].validation.task_confusion] == [len(task.validation) for task in stream]
 
 
 def test_a_loss_that_is_no_number_stops_with_task_epoch_and_step(stream: Stream, augment: Augment) -> None:
@@ -191,8 +192,8 @@ def test_a_loss_that_is_no_number_stops_with_task_epoch_and_step(stream: Stream,
             loss = super().loss(batch)
             return loss * float("nan") if self.calls.count("loss last") == 2 and len(self.heads) == 2 else loss
 
-    method = Breaking(Settings(), 1, (8, 8), None)
-    trainer = Trainer(method, RECIPE, augment, 0)
+    method = Breaking(Settings(), 1, (8, 8), AUGMENT, None)
+    trainer = Trainer(method, RECIPE, 0)
     method.calls.clear()
     trainer.learn(stream[0])
     method.calls.clear()
@@ -247,10 +248,12 @@ def test_class_il_and_task_il_by_hand() -> None:
         ImageSet(answers[:3], torch.tensor([0, 0, 0]), names),
         ImageSet(answers[3:], torch.tensor([3]), names),
     ]
-    result = evaluate(Fixed(Settings(), 1, (8, 8), None), sets, [range(2), range(2, 6)], lambda images: images.float())
+    result = evaluate(
+        Fixed(Settings(), 1, (8, 8), AUGMENT, None), sets, [range(2), range(2, 6)], lambda images: images.float()
+    )
     assert result.class_il == pytest.approx([100 / 3, 100])
     assert result.task_il == pytest.approx([200 / 3, 100])
-    assert result.landings == [[2, 1], [0, 1]]
+    assert result.task_confusion == [[2, 1], [0, 1]]
 
 
 def test_more_pictures_than_fit_at_once_are_all_tested() -> None:
@@ -258,7 +261,7 @@ def test_more_pictures_than_fit_at_once_are_all_tested() -> None:
     pictures[:, 0, 0, 1] = 1
     labels = torch.tensor([0, 1, 1, 1]).repeat(250)
     sets = [ImageSet(pictures, labels, tuple("abcdef"))]
-    result = evaluate(Fixed(Settings(), 1, (8, 8), None), sets, [range(6)], lambda images: images.float())
+    result = evaluate(Fixed(Settings(), 1, (8, 8), AUGMENT, None), sets, [range(6)], lambda images: images.float())
     assert result.class_il == [75.0]
 
 
@@ -266,5 +269,5 @@ def test_two_pictures_a_task_are_enough_even_where_one_pixel_is_left(augment: Au
     images = torch.randint(0, 256, (4, 1, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     pictures = ImageSet(images, torch.tensor([0, 0, 1, 1]), ("a", "b"))
     method = METHODS.find("sparc")
-    deep = method(method.Settings(width=1 / 16, depth=4), 1, (8, 8), seeded(0, "method"))
-    Trainer(deep, RECIPE, augment, 0).run(Stream(Splits(pictures, pictures), [1, 1]))
+    deep = method(method.Settings(width=1 / 16, depth=4), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    Trainer(deep, RECIPE, 0).run(Stream(Splits(pictures, pictures), [1, 1]))

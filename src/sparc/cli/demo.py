@@ -32,7 +32,7 @@ class Demo:
 
 def main(arguments: list[str]) -> int:
     given: Demo = parse(Demo, "demo", __doc__, arguments)
-    from sparc.data.drawn import TASKS, draw_folders  # with all of sparc.data, torch
+    from sparc.data.demo_images import TASKS, draw_folders  # with all of sparc.data, torch
 
     unlabelled = draw_folders(given.folder, given.pictures, given.seed)
     for task, kinds in TASKS.items():

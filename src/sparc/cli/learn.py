@@ -16,7 +16,7 @@ from sparc.data.sources import Folder
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import Effort, learn, new_model, suitable_recipe
-from sparc.methods.sparc import SparcSettings
+from sparc.methods.sparc.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 from sparc.report import percent, plain_table
 from sparc.text import one_line

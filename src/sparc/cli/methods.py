@@ -1,30 +1,35 @@
 """`sparc methods`: list the methods that can learn a stream."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rich.console import Console
 
 from sparc.cli.parse import parse
+from sparc.cli.progress import Display
 from sparc.methods import METHODS, Method
-from sparc.methods.expected import expected_costs
+from sparc.methods.parts.single import NetSettings
 from sparc.report.tables import plain_table
+from sparc.train import measure_costs
 
 SIZES = [20] * 5
 """Seq-CIFAR100 in 5 tasks, on which the paper counts parameters."""
 WIDE = 110
 """Columns of a terminal that has room for titles, which are the names in other letters."""
-LEGEND = (
-    "buffer: pictures kept, unless --buffer says otherwise",
-    "task: it must be told at test time, so there is no Class-IL accuracy",
-    "params: parameters after Seq-CIFAR100 in 5 tasks, copies and masks included",
-    "passes: forward and backward, at every training step",
-)
+LEGEND = {
+    "buffer": "pictures kept, unless --buffer-size says otherwise",
+    "told": "what it must be told: the task, at test time, so there is no Class-IL accuracy; or how many tasks or "
+    "classes there will be",
+    "params": "numbers kept after Seq-CIFAR100 in 5 tasks, copies and masks included",
+    "passes": "work of a training step, forward and backward, in passes of its batch through the net",
+}
 
 
 @dataclass(frozen=True)
 class Methods:
+    costs: bool = False
+    """Count parameters and passes as well, by learning a few pictures with each method; takes a minute or two."""
     json: bool = False
     """Print the list as JSON instead of a table."""
 
@@ -32,6 +37,11 @@ class Methods:
 def main(arguments: list[str]) -> int:
     given: Methods = parse(Methods, "methods", __doc__, arguments)
     listed = [about(method) for method in METHODS.classes.values()]
+    if given.costs:
+        with Display("methods") as display:
+            for number, each in enumerate(listed):
+                display.loading(f"counting {each['title']}", number, len(listed))
+                each |= costs_of(METHODS.find(each["name"]))
     if given.json:
         print(json.dumps(listed))
         return 0
@@ -45,36 +55,50 @@ def main(arguments: list[str]) -> int:
     for row in rows:
         table.add_row(*(row[column] for column in columns))
     console.print(table)
-    for line in LEGEND:
-        console.print(line, highlight=False)
+    for name, meaning in LEGEND.items():
+        if name in columns:
+            console.print(f"{name}: {meaning}", highlight=False)
+    if not given.costs:
+        console.print("parameters and passes of each: sparc methods --costs", highlight=False)
     return 0
 
 
 def cells(method: dict[str, Any]) -> dict[str, str]:
-    return {
+    told = [*(["task"] if method["needs_task_id"] else []), *(f"number of {what}" for what in method["knows_ahead"])]
+    row = {
         "name": method["name"],
         "method": method["title"],
         "kind": method["kind"],
-        "buffer": "–" if method["buffer"] is None else str(method["buffer"]),
-        "task": "yes" if method["needs_task"] else "–",
-        "params": f"{method['parameters'] / 1e6:.2f} M",
-        "passes": "{forward}F {backward}B".format(**method["passes"]),
+        "buffer": "–" if method["buffer_size"] is None else str(method["buffer_size"]),
+        "told": ", ".join(told) or "–",
         "from": method["paper"],
     }
+    if "passes" in method:
+        row["params"] = f"{method['parameters'] / 1e6:.2f} M"
+        row["passes"] = "{forward:.3g}F {backward:.3g}B".format(**method["passes"])
+    return row
 
 
 def about(method: type[Method]) -> dict[str, Any]:
     settings = method.Settings()
-    costs = expected_costs(method, SIZES)
     return {
         "name": method.name,
         "title": method.title,
         "kind": method.kind,
         "paper": method.paper,
-        "needs_task": method.needs_task,
-        "buffer": getattr(settings, "buffer", None),
-        "parameters": costs.parameters,
-        "passes": {"forward": costs.forward, "backward": costs.backward},
+        "needs_task_id": method.needs_task_id,
+        "knows_ahead": sorted(method.knows_ahead),
+        "sees_old_tasks": method.sees_old_tasks,
+        "buffer_size": getattr(settings, "buffer_size", None),
         "settings": asdict(settings),
         "recipe": asdict(method.recipe),
     }
+
+
+def costs_of(method: type[Method]) -> dict[str, Any]:
+    """Parameters at the method's own width; passes, which do not depend on it, with a narrow net."""
+    settings = method.Settings()
+    narrow = replace(settings, width=1 / 8) if isinstance(settings, NetSettings) else settings
+    step = measure_costs(method, [2, 2], narrow)
+    kept = measure_costs(method, SIZES, settings, batch_size=2, epochs=1)
+    return {"parameters": kept.parameters, "passes": {"forward": step.forward, "backward": step.backward}}

@@ -12,12 +12,12 @@ from sparc.cli.warn import warn
 from sparc.errors import InputError
 from sparc.experiment import find_results, read_losses
 from sparc.files import check_output, check_writable, write_atomic
-from sparc.report.flat import as_csv, as_latex, as_markdown
-from sparc.report.gallery import all_figures
+from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.raster import png
 from sparc.report.study import Study, studies
 from sparc.report.svg import standalone
+from sparc.report.table_formats import as_csv, as_latex, as_markdown
 from sparc.text import one_line
 
 USUAL = {

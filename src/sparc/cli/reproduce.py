@@ -20,18 +20,18 @@ from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
 from sparc.experiment import Result, RunConfig, usual_recipe
-from sparc.experiment.estimate import estimate, images_per_second
-from sparc.experiment.exhibit import Exhibit, FigureExhibit, missing_methods, needed
-from sparc.experiment.exhibits import EXHIBITS, find_exhibit
-from sparc.experiment.fill import Filled, fill
 from sparc.experiment.folder import results_in
 from sparc.experiment.grid import Outcome
-from sparc.experiment.plan import SCALES, Scale
 from sparc.experiment.run import result_of
 from sparc.files import check_output
 from sparc.methods import METHODS
-from sparc.report.exhibit import draw_exhibit, exhibit_tables, has_points, heading
 from sparc.report.tables import plain_table
+from sparc.reproduce.catalog import EXHIBITS, find_exhibit
+from sparc.reproduce.estimate import estimate, images_per_second
+from sparc.reproduce.exhibit import Exhibit, FigureExhibit, missing_methods, needed
+from sparc.reproduce.plan import SCALES, Scale
+from sparc.reproduce.show import draw_exhibit, exhibit_tables, has_points, heading
+from sparc.reproduce.tables import Filled, fill
 from sparc.text import counted
 
 

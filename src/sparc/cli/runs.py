@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from sparc.cli.parse import parse
 from sparc.experiment import Listed, list_runs
+from sparc.report.labels import percent
 from sparc.report.tables import plain_table
-from sparc.report.words import percent
 
 
 @dataclass(frozen=True)

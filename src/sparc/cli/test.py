@@ -16,8 +16,8 @@ from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.learner import Tested, tested
 from sparc.model_file import load_taught
+from sparc.report.labels import percent
 from sparc.report.tables import plain_table
-from sparc.report.words import percent
 from sparc.text import one_line
 
 

@@ -4,13 +4,23 @@ Per-sample transforms cost the field ten times as much as one gather a batch.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import torch
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 from sparc.data.imageset import ImageSet
+
+
+class Views(Protocol):
+    """How uint8 pictures become what a net takes in: while it learns, and when it is asked."""
+
+    def __call__(self, images: Tensor, generator: Generator) -> Tensor:
+        """A random view of each picture, normalized."""
+
+    def normalize(self, images: Tensor) -> Tensor:
+        """Each picture as it is, normalized."""
 
 
 @dataclass(frozen=True)

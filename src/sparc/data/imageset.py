@@ -32,6 +32,9 @@ class ImageSet:
     class_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        # What is computed depends, in its last bits, on how pictures lie in memory, and a checkpoint keeps no strides.
+        # Not by `contiguous()`, which leaves a single channel whatever stride it has.
+        object.__setattr__(self, "images", self.images.flatten().view(self.images.shape))
         if self.images.dtype != torch.uint8 or self.images.ndim != 4:
             raise InputError(
                 f"images must be uint8 of shape N × channels × height × width, not {self.images.dtype} of shape "
@@ -71,7 +74,7 @@ class ImageSet:
     def fingerprint(self) -> str:
         """A digest of every pixel, label and name, by which a result says what it was measured on."""
         digest = hashlib.sha256(repr((tuple(self.images.shape), self.class_names)).encode())
-        digest.update(self.images.contiguous().numpy().data)
+        digest.update(self.images.numpy().data)
         digest.update(self.labels.contiguous().numpy().data)
         return digest.hexdigest()
 

@@ -18,7 +18,8 @@ VALIDATION_SEED = 0
 class Task:
     """What a method is given to learn at one stage.
 
-    Labels are places in the order in which classes are seen, so a task's classes are always a range.
+    Labels are indices in the order in which classes are seen, so a task's classes are always a range. Test pictures
+    are not in it: they are the stream's, and the trainer's alone.
     """
 
     index: int
@@ -26,13 +27,12 @@ class Task:
     train: ImageSet
     validation: ImageSet
     """Held out from the training pictures; empty unless a share was asked for."""
-    test: ImageSet
     tasks: int | None = None
-    """How many the stream has, where that is known."""
+    """How many the stream has, where that is known and the method has declared that it wants to be told."""
     all_classes: int | None = None
-    """How many classes all of them have together, where that is known."""
-    everything: Callable[[], ImageSet] | None = None
-    """The training pictures of all tasks so far: the trainer's alone, for phases of an upper bound."""
+    """How many classes all of them have together, likewise."""
+    seen: Callable[[], ImageSet] | None = None
+    """The training pictures of all tasks so far, for a method that has declared that it is given them again."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -94,10 +94,9 @@ class Stream(Sequence[Task]):
             self.classes(index),
             train=self._train.take(mine & ~self._held_out),
             validation=self.validation(index),
-            test=self.test(index),
             tasks=len(self),
             all_classes=sum(self.sizes),
-            everything=partial(self._train_until, index),
+            seen=partial(self._train_until, index),
         )
 
     def validation(self, index: int) -> ImageSet:

@@ -10,8 +10,8 @@ from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, Splits
 from sparc.data.stream import Stream, equal_sizes
 from sparc.discovery import unknown
 from sparc.errors import InputError
+from sparc.from_json import build
 from sparc.methods import METHODS, Method, Recipe, Settings
-from sparc.plain import build
 
 
 @dataclass(frozen=True)

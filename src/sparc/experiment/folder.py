@@ -14,8 +14,8 @@ from sparc import files
 from sparc.errors import InputError, reason
 from sparc.experiment.result import Result, read_result
 from sparc.files import is_locked, sync, write_atomic
-from sparc.plain import build
-from sparc.train import Observer, Position, StageReport, TrainingReport, newest_content
+from sparc.from_json import build
+from sparc.train import Observer, StageReport, TrainingReport, TrainState, newest_content
 
 State = Literal["done", "running", "part-way", "failed"]
 
@@ -249,7 +249,7 @@ def _listed(folder: RunFolder) -> Listed:
         content = newest_content(folder.checkpoints)
         where = f"task 1 of {tasks}, beginning"
         if content:
-            where = build(Position, content["about"]["position"]).words(tasks)
+            where = build(TrainState, content["about"]["position"]).words(tasks)
     except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         why = str(error)
         if not isinstance(error, InputError):

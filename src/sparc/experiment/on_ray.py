@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+from sparc.allocator import keep_freed_memory
 from sparc.errors import InputError
 from sparc.experiment.grid import ATTEMPTS, GLANCE, Job, Outcome, Report, Warned, Watcher, Worker
 from sparc.experiment.run import Stop, Stopped
@@ -102,6 +103,7 @@ class _StopOnCancel(StopOnSignal):
 
 def _do(number: int, job: Job, board: Any) -> Outcome | None:
     """How it ended; None if it was stopped."""
+    keep_freed_memory()
     board.begin.remote(number)
     try:
         return Worker().do(job, lambda report: board.put.remote(number, report), _StopOnCancel())

@@ -13,6 +13,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+from sparc.allocator import keep_freed_memory
 from sparc.experiment.grid import ATTEMPTS, GLANCE, Job, Outcome, Report, Watcher, Worker
 from sparc.experiment.run import Stop, Stopped
 from sparc.experiment.stop import StopOnSignal
@@ -34,16 +35,16 @@ class Processes:
             forkserver.ensure_running()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        crew = _Crew(jobs, watcher)
+        pool = _Pool(jobs, watcher)
         try:
-            crew.work(min(self.workers, len(jobs)), stop)
+            pool.work(min(self.workers, len(jobs)), stop)
         finally:
-            crew.dismiss()
-        return crew.outcomes
+            pool.dismiss()
+        return pool.outcomes
 
 
 @dataclass(eq=False)
-class _Hand:
+class _Worker:
     """A worker process as its master sees it."""
 
     process: BaseProcess
@@ -51,21 +52,21 @@ class _Hand:
     job: int
 
 
-class _Crew:
+class _Pool:
     def __init__(self, jobs: Mapping[int, Job], watcher: Watcher) -> None:
         self.jobs = jobs
         self.watcher = watcher
         self.waiting = list(jobs)
         self.attempts = dict.fromkeys(jobs, 0)
         self.outcomes: dict[int, Outcome] = {}
-        self.hands: list[_Hand] = []
+        self.workers: list[_Worker] = []
 
     def work(self, workers: int, stop: Stop) -> None:
         stopping = False
-        while self.hands or (self.waiting and not stopping):
-            while not stopping and self.waiting and len(self.hands) < workers:
+        while self.workers or (self.waiting and not stopping):
+            while not stopping and self.waiting and len(self.workers) < workers:
                 try:
-                    self._hire()
+                    self._spawn()
                 except (EOFError, OSError):
                     if not stop.asked():
                         raise
@@ -74,37 +75,37 @@ class _Crew:
                 self._listen(hand, stopping)
             if stop.asked() and not stopping:
                 stopping = True
-                for hand in self.hands:
+                for hand in self.workers:
                     hand.process.terminate()
 
     def dismiss(self) -> None:
-        for hand in self.hands:
+        for hand in self.workers:
             hand.process.kill()
 
-    def _with_news(self) -> list[_Hand]:
-        ready = wait([hand.line for hand in self.hands], GLANCE)
-        return [hand for hand in self.hands if hand.line in ready]
+    def _with_news(self) -> list[_Worker]:
+        ready = wait([hand.line for hand in self.workers], GLANCE)
+        return [hand for hand in self.workers if hand.line in ready]
 
-    def _hire(self) -> None:
+    def _spawn(self) -> None:
         mine, theirs = CONTEXT.Pipe()
         process = CONTEXT.Process(target=_serve, args=(theirs,), daemon=True)
         process.start()
         theirs.close()  # or the end of the process would not be the end of the line
-        hand = _Hand(process, mine, -1)
-        self.hands.append(hand)
+        hand = _Worker(process, mine, -1)
+        self.workers.append(hand)
         self._assign(hand)
 
-    def _assign(self, hand: _Hand) -> None:
+    def _assign(self, hand: _Worker) -> None:
         hand.job = self.waiting.pop(0)
         self.attempts[hand.job] += 1
         with contextlib.suppress(BrokenPipeError):  # it died meanwhile, which its line will tell
             hand.line.send(self.jobs[hand.job])
 
-    def _listen(self, hand: _Hand, stopping: bool) -> None:
+    def _listen(self, hand: _Worker, stopping: bool) -> None:
         try:
             news = hand.line.recv()
         except (EOFError, ConnectionResetError):
-            self.hands.remove(hand)
+            self.workers.remove(hand)
             hand.process.join()
             if not stopping:
                 self._lost(hand.job)
@@ -116,7 +117,7 @@ class _Crew:
         if self.waiting and not stopping:
             self._assign(hand)
         else:
-            self.hands.remove(hand)
+            self.workers.remove(hand)
             hand.line.close()
 
     def _lost(self, job: int) -> None:
@@ -135,6 +136,7 @@ class _Crew:
 def _serve(line: Connection) -> None:
     """What a worker process does until there is nobody left to do it for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us too, but it is our master who says when to stop
+    keep_freed_memory()
     worker = Worker()
 
     def tell(report: Report) -> None:

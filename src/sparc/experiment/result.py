@@ -4,12 +4,12 @@ import json
 import math
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sparc.errors import InputError, reason
 from sparc.files import write_atomic
+from sparc.from_json import build, with_new_names
 from sparc.metrics import Metrics, efficiency, summarize, task_probabilities
-from sparc.plain import build
 
 FORMAT = 1
 MOST = 10**15
@@ -22,6 +22,9 @@ Matrix = list[list[float | None]]
 class Result:
     """A run's config and all that was measured."""
 
+    renamed: ClassVar = {"landings": "task_confusion", "by_task": "diagnostics"}
+    """Names that fields had in earlier versions."""
+
     config: dict[str, Any]
     class_names: list[str]
     sizes: list[int]
@@ -30,12 +33,12 @@ class Result:
     """None where the method must be told the task."""
     task_il: Matrix
     validation: dict[str, Matrix | None] | None
-    landings: list[list[int]] | None
+    task_confusion: list[list[int]] | None
     """After the last task; [j][k] counts the test pictures of task j that were given a class of task k."""
     parameters: int
     parameters_by_owner: dict[str, int]
-    passes: dict[str, int]
-    """Forward and backward, a training step."""
+    passes: dict[str, float]
+    """Forward and backward, a training step, in passes of its batch through the net."""
     buffer_bytes: int
     seconds: dict[str, list[float]]
     """Of each task: training and testing."""
@@ -43,7 +46,7 @@ class Result:
     """Of the method's whole state at the end: same config, same bits."""
     data: dict[str, Any]
     environment: dict[str, Any]
-    by_task: dict[str, list[float]] = field(default_factory=dict)
+    diagnostics: dict[str, list[float]] = field(default_factory=dict)
     """What the method measured of itself, a number a task; results from before there was such a thing have none."""
     format: int = FORMAT
 
@@ -59,7 +62,7 @@ class Result:
         return {
             "metrics": metrics,
             "efficiency": None if accuracy is None else efficiency(accuracy, self.parameters),
-            "task_probabilities": self.landings and task_probabilities(self.landings, self.sizes).tolist(),
+            "task_probabilities": self.task_confusion and task_probabilities(self.task_confusion, self.sizes).tolist(),
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -72,7 +75,7 @@ class Result:
 def read_result(path: Path) -> Result:
     """Everything is checked, as the file may come from anybody."""
     try:
-        content = json.loads(path.read_bytes())
+        content = with_new_names(Result, json.loads(path.read_bytes()))
         if content["format"] != FORMAT:
             raise InputError(f"{path} is of format {content['format']}, not {FORMAT}: remove it, and run it again")
         needed = [each for each in fields(Result) if each.name in content or each.default_factory is MISSING]
@@ -109,7 +112,7 @@ def _check(result: Result) -> None:
     tasks, config = len(result.sizes), result.config
     counts = [
         *(result.parameters, result.buffer_bytes, *result.passes.values()),
-        *(count for row in result.landings or () for count in row),
+        *(count for row in result.task_confusion or () for count in row),
         *(second for seconds in result.seconds.values() for second in seconds),
     ]
     matrices = [result.class_il, result.task_il, *(result.validation or {}).values()]
@@ -120,7 +123,7 @@ def _check(result: Result) -> None:
         "config, data and environment should have plain values": _is_plain([config, result.data, result.environment]),
         "counts and seconds should not be negative": all(0 <= count < MOST for count in counts),
         "what is told by task should be no larger than any count": all(
-            abs(value) < MOST for values in result.by_task.values() for value in values
+            abs(value) < MOST for values in result.diagnostics.values() for value in values
         ),
         "parameters should be some": result.parameters > 0,
         "passes should be forward and backward": result.passes.keys() == {"forward", "backward"},
@@ -132,8 +135,11 @@ def _check(result: Result) -> None:
         "an accuracy matrix should have percentages up to its diagonal, a row and a column a task": all(
             _is_triangle(matrix, tasks) for matrix in matrices if matrix is not None
         ),
-        "landings should have a row and a column a task": result.class_il is None
-        or ([len(row) for row in result.landings or ()] == [tasks] * tasks and all(map(any, result.landings or ()))),
+        "task_confusion should have a row and a column a task": result.class_il is None
+        or (
+            [len(row) for row in result.task_confusion or ()] == [tasks] * tasks
+            and all(map(any, result.task_confusion or ()))
+        ),
     }
     for sentence, holds in right.items():
         if not holds:

@@ -26,7 +26,18 @@ from sparc.experiment.folder import Log, RunFolder, writing_in
 from sparc.experiment.result import Matrix, Result, read_result, triangle
 from sparc.files import check_writable, clear_parts, locked
 from sparc.methods import METHODS, Method
-from sparc.train import Checkpoints, Evaluation, Keeper, Observer, Snapshot, StageReport, Trainer, seeded
+from sparc.methods.parts.costs import buffer_bytes
+from sparc.train import (
+    Checkpointer,
+    Checkpoints,
+    Evaluation,
+    Observer,
+    Snapshot,
+    StageReport,
+    Trainer,
+    measure_costs,
+    seeded,
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,7 @@ def run(
     identity = _identity(config, stream, augment, fingerprint, bf16)
     folder = RunFolder(out / _folder_name(config, benchmark.name, identity))
     method = METHODS.find(config.method)(
-        config.settings, splits.train.channels, splits.train.size, seeded(config.seed, "method")
+        config.settings, splits.train.channels, splits.train.size, augment, seeded(config.seed, "method")
     ).to(place)
     about_data = {
         "fingerprint": fingerprint,
@@ -123,8 +134,8 @@ def run(
                 folder.begin(config.as_json(), len(stream))
             log_length = snapshot.about.get("log", 0) if snapshot else 0
             with Log(folder.log, observe(len(stream), folder.path), log_length, warn) as log, stop or Stop() as stop:
-                keeper = RunKeeper(checkpoints, log, minutes, stop)
-                trainer = Trainer(method, config.recipe, augment, config.seed, log, keeper=keeper, bf16=bf16)
+                checkpointer = RunCheckpointer(checkpoints, log, minutes, stop)
+                trainer = Trainer(method, config.recipe, config.seed, log, checkpointer=checkpointer, bf16=bf16)
                 if snapshot:
                     _restore(trainer, snapshot, folder)
                     log.resumed(trainer.at.words(len(stream)), trainer.at.total_steps)
@@ -180,7 +191,7 @@ def _restore(trainer: Trainer, snapshot: Snapshot, folder: RunFolder) -> None:
         ) from error
 
 
-class RunKeeper(Keeper):
+class RunCheckpointer(Checkpointer):
     """Writes checkpoints when they are due, and stops when it is asked to."""
 
     def __init__(self, checkpoints: Checkpoints, log: Log, minutes: float, stop: Stop) -> None:
@@ -248,7 +259,8 @@ def _result(
     data: dict[str, Any],
     surroundings: dict[str, Any],
 ) -> Result:
-    costs = method.costs()
+    pictures = stream.test(0)
+    costs = measure_costs(type(method), [2, 2], config.settings, pictures.channels, pictures.size)
     held_out = [report.validation for report in reports if report.validation]
     return Result(
         config=config.as_json(),
@@ -262,11 +274,11 @@ def _result(
         }
         if held_out
         else None,
-        landings=reports[-1].test.landings,
-        parameters=costs.parameters,
+        task_confusion=reports[-1].test.task_confusion,
+        parameters=sum(method.parameters_by_owner().values()),
         parameters_by_owner=method.parameters_by_owner(),
         passes={"forward": costs.forward, "backward": costs.backward},
-        buffer_bytes=costs.buffer_bytes,
+        buffer_bytes=buffer_bytes(method),
         seconds={
             "train": [report.train_seconds for report in reports],
             "test": [report.test_seconds for report in reports],
@@ -274,7 +286,7 @@ def _result(
         state_sha256=state_digest(method),
         data=data,
         environment=surroundings,
-        by_task=method.by_task(),
+        diagnostics=method.diagnostics(),
     )
 
 

@@ -7,42 +7,67 @@ state (nets, masks, importance weights, buffers) is in `state_dict()`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Generator, Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from sparc.data.augment import Augment
+from sparc.data.augment import Views
+from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
 from sparc.methods.recipe import Recipe
-from sparc.nn.elastic import Elastic
-from sparc.nn.layout import layer_filters
+from sparc.nn.batched import predict_batched
+from sparc.nn.resizable_buffers import ResizableBuffers
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The method's own settings."""
+    """A method's own settings: none, unless a subclass has some."""
 
-    width: float = 1.0
-    """Filters of the first layer, as a multiple of 64."""
-    depth: int | None = None
-    """Layers of two residual blocks; without it as many as suit the pictures, at most 4."""
-
-    def __post_init__(self) -> None:
-        layer_filters(self.width, 1 if self.depth is None else self.depth)
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Names that fields had in earlier versions, which are still understood."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Pictures of the current task."""
+    """Pictures of the current task, and where training stands."""
 
     images: Tensor
     """float, augmented and normalized."""
     labels: Tensor
-    """Places among all classes, in the order in which they were seen."""
-    last_epoch: bool
-    """Of the phase."""
-    originals: Tensor
+    """Indices among all classes, in the order in which they were seen."""
+    raw_images: Tensor
     """uint8, as they were before augmentation: what a buffer keeps."""
+    indices: Tensor
+    """Which pictures these are among those of the phase."""
+    task: Task
+    recipe: Recipe
+    """The phase's."""
+    epoch: int
+    """Of the phase, counted from 0."""
+    epochs: int
+    """How many the phase has; early stopping may lower it while they go on."""
+
+    @property
+    def last_epoch(self) -> bool:
+        return self.epoch == self.epochs - 1
+
+    def cross_entropy(self, logits: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Between logits and the batch's labels, or others, with the recipe's label smoothing."""
+        labels = self.labels if labels is None else labels
+        return cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterGroup:
+    """Parameters that are trained otherwise than the recipe says."""
+
+    parameters: Sequence[nn.Parameter]
+    lr_scale: float = 1.0
+    """What the recipe's learning rate is multiplied by."""
+    weight_decay: float | None = None
+    """Instead of the recipe's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,51 +76,54 @@ class Phase:
 
     recipe: Recipe
     name: str = "train"
-    parameters: Sequence[nn.Parameter] | None = None
+    parameters: Sequence[nn.Parameter | ParameterGroup] | None = None
     """What is trained; without it all that takes a gradient."""
     loss: Callable[[Batch], Tensor] | None = None
     """Without it the method's own."""
     begin: Callable[[], None] | None = None
     """Called when the phase starts, before its optimizer is made."""
-    everything: bool = False
-    """On the pictures of all tasks so far, which only an upper bound may see again."""
+    end: Callable[[], None] | None = None
+    """Called when its last epoch is over."""
+    images: Callable[[], ImageSet] | None = None
+    """What is learned from, without it the task's training pictures. Asked when the phase starts, after `begin`, and
+    again when a run is taken up in the middle of it, so they follow from the task and from what does not change
+    meanwhile."""
 
 
-@dataclass(frozen=True)
-class Costs:
-    """What a method asks for."""
-
-    parameters: int
-    """Numbers kept after the tasks learned so far: of copies of the model and of masks, however small, each counts as
-    one; batch norm's running statistics do not count."""
-    forward: int = 1
-    """Passes through a whole net that a training step takes, at the most."""
-    backward: int = 1
-    """The same, where one backward pass goes through all that the loss was made from."""
-    buffer_bytes: int = 0
-    """For pictures and logits of old tasks."""
-
-
-class Method(Elastic, ABC):
-    """A way of learning a stream. A file in this package with a subclass that has a `name` is a method."""
+class Method(ResizableBuffers, ABC):
+    """A way of learning a stream. A file in a sub-folder here with a subclass that has a `name` is a method."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     kind: ClassVar[str]
-    """How it keeps what it knows, in a word or two: upper bound, rehearsal, regularization, growing, masks …"""
+    """How it keeps what it knows: the name of the folder that it lies in."""
     paper: ClassVar[str]
     Settings: ClassVar[type[Settings]] = Settings
     recipe: ClassVar[Recipe] = Recipe()
     """Its authors' defaults, which a benchmark may overrule in epochs and schedule."""
-    needs_task: ClassVar[bool] = False
+    needs_task_id: ClassVar[bool] = False
     """At test time it must be told which task a picture belongs to, so it has no Class-IL accuracy."""
-    augment: Augment
-    """What is done to pictures on their way into a net, for a method that keeps some; the trainer sets it."""
+    knows_ahead: ClassVar[frozenset[Literal["tasks", "classes"]]] = frozenset()
+    """What it is told of the stream beforehand, where that is known: how many tasks or classes there will be."""
+    sees_old_tasks: ClassVar[bool] = False
+    """It is given old tasks' pictures again, so it is an upper bound and does not compete."""
+    notes: ClassVar[frozenset[str]] = frozenset()
+    """Buffers with what it measures for a report, which are not counted among what it keeps."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.kind = cls.__module__.split(".")[-2]
 
     @abstractmethod
-    def __init__(self, settings: Any, channels: int, image_size: tuple[int, int], generator: Generator) -> None:
-        """Make what there is before the first task; all chance comes from the generator."""
+    def __init__(
+        self, settings: Any, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
+    ) -> None:
+        """Make what there is before the first task; all chance comes from the generator.
+
+        `augment` is the benchmark's; a method that wants other views of the pictures puts its own in the attribute.
+        """
         super().__init__()
+        self.augment = augment
         self.generator = generator
 
     @abstractmethod
@@ -114,12 +142,20 @@ class Method(Elastic, ABC):
         """Over one task's classes: all that a method which needs the task is asked for at test time."""
         raise NotImplementedError
 
-    @abstractmethod
-    def costs(self) -> Costs: ...
+    def one_pass(self, images: Tensor) -> Tensor:
+        """One forward pass through the net that learns: the unit in which the work of a step is counted."""
+        return self.logits(images)
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        """How the task is trained; asked again when a run is taken up in the middle of it, so it changes nothing."""
+        """How the task is trained; changes nothing.
+
+        Asked again before each phase and when a run is taken up in the middle of one, so what is still to come may
+        depend on what has been learned by then; what is over stays in its place. No phase at all is fine.
+        """
         return [Phase(recipe)]
+
+    def before_step(self) -> None:
+        """Called when there are gradients, before they are clipped and the optimizer makes its step."""
 
     def after_step(self) -> None:
         """Called after every optimizer step."""
@@ -127,16 +163,27 @@ class Method(Elastic, ABC):
     def end_task(self, task: Task) -> None:
         """Called when the task's last phase is over."""
 
-    def decide_what_learns(self) -> None:
-        """Say which parameters take a gradient, as follows from the state; called whenever one has been put back."""
+    def set_trainable(self) -> None:
+        """Say which parameters take a gradient, as follows from the state; called after every other hook."""
 
     def parameters_by_owner(self) -> dict[str, int]:
-        """How many parameters each part of the method holds, for people to look at."""
-        return {"net": self.costs().parameters}
+        """How many of the numbers that it keeps each of its parts holds, for people to look at."""
+        from sparc.methods.parts.costs import kept_by_part
 
-    def by_task(self) -> dict[str, list[float]]:
+        return kept_by_part(self)
+
+    def diagnostics(self) -> dict[str, list[float]]:
         """What it has measured of itself, a number a task, for a report; kept in its state, as all that it knows."""
         return {}
+
+    @torch.no_grad()
+    def predict_batched(self, answer: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
+        """What a function, such as a net's features, gives for uint8 pictures, with few in memory at a time."""
+        return predict_batched(answer, images, self.augment.normalize, self.device)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
 
     def get_extra_state(self) -> Tensor:
         return self.generator.get_state()
@@ -145,8 +192,8 @@ class Method(Elastic, ABC):
         """Nothing yet: nets that grow while they are loaded draw from the generator, so its state is put back last."""
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """As in `nn.Module`, but nets, and the buffers of what is elastic, may have grown since."""
+        """As in `nn.Module`, but nets, and buffers that can be resized, may have grown since."""
         outcome = super().load_state_dict(state_dict, strict, assign)
         self.generator.set_state(state_dict["_extra_state"])
-        self.decide_what_learns()
+        self.set_trainable()
         return outcome

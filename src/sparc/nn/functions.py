@@ -53,7 +53,7 @@ _plain = False
 
 
 def _leave_to_autograd(x: Tensor) -> bool:
-    """Ours know nothing of autocast's mixed types either."""
+    """Measured know nothing of autocast's mixed types either."""
     return _plain or torch.is_autocast_enabled(x.device.type)
 
 

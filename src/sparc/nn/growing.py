@@ -16,6 +16,36 @@ class GrowingNet(nn.Module, ABC):
     generator: Generator
     head: Head
 
+    mode: bool | None = None
+    """Of a copy: whether it stays in training mode, or in eval mode, whatever its owner does."""
+
+    def as_copy(self, training: bool = False) -> Self:
+        """Made to follow another net: it takes no gradient, also where it grows, and stays in its mode."""
+        self.mode = training
+        self.requires_grad_(False)
+        return self.train()
+
+    @torch.no_grad()
+    def become(self, net: "GrowingNet") -> None:
+        """The same as another net is now, which may have grown since."""
+        self.load_state_dict(net.state_dict())
+
+    @torch.no_grad()
+    def follow(self, net: "GrowingNet", keep: float) -> None:
+        """Move to another net's parameters by 1 − keep of the way; new classes start where they are there.
+
+        Running statistics stay its own, which it gathers in training mode.
+        """
+        if missing := net.classes - self.classes:
+            known = self.classes
+            self.add_classes(missing)
+            self.head.weight[known:], self.head.bias[known:] = net.head.weight[known:], net.head.bias[known:]
+        for own, other in zip(self.parameters(), net.parameters(), strict=True):
+            own.lerp_(other, 1 - keep)
+
+    def train(self, mode: bool = True) -> Self:
+        return super().train(mode if self.mode is None else self.mode)
+
     @property
     def classes(self) -> int:
         return self.head.out_features
@@ -29,6 +59,7 @@ class GrowingNet(nn.Module, ABC):
         self.head = Head(known.in_features, known.out_features + classes, self.generator).to(known.weight.device)
         self.head.weight[: known.out_features] = known.weight
         self.head.bias[: known.out_features] = known.bias
+        self.head.requires_grad_(known.weight.requires_grad)
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:

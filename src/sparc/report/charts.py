@@ -9,7 +9,7 @@ from sparc.report.axis import Axis
 from sparc.report.colours import SERIES, heat, readable_on
 from sparc.report.comparison import Cell
 from sparc.report.drawing import Area, Box, Dot, Drawing, Line, Shape, Words, fitted, text_width
-from sparc.report.words import percent
+from sparc.report.labels import percent
 
 WIDTH = 380.0
 LEFT, RIGHT, TOP = 42.0, 14.0, 70.0

@@ -12,7 +12,7 @@ from sparc.experiment.config import differing
 from sparc.experiment.result import Matrix, Result, numbers
 from sparc.methods import METHODS
 from sparc.metrics import stage_accuracies, summarize, task_probabilities
-from sparc.report.words import METRIC_MEANINGS, METRIC_SYMBOLS, SETTING_TITLES, percent, size
+from sparc.report.labels import METRIC_MEANINGS, METRIC_SYMBOLS, SETTING_TITLES, percent, size
 from sparc.text import one_line
 
 Setting = Literal["class_il", "task_il"]
@@ -153,20 +153,22 @@ def stages(row: Row, setting: Setting) -> list[Cell] | None:
     return [_cell(list(values)) for values in zip(*curves, strict=True)] if len(curves) == len(each) else None
 
 
-def landings(row: Row) -> list[Cell] | None:
+def task_confusion(row: Row) -> list[Cell] | None:
     """The share of a balanced test set, in percent, that is given a class of each task at the end."""
-    counts = [(result.landings, result.sizes) for result in row.results if result.class_il and result.landings]
+    counts = [
+        (result.task_confusion, result.sizes) for result in row.results if result.class_il and result.task_confusion
+    ]
     if len(counts) < len(row.results):
         return None
     shares = [(100 * task_probabilities(each, sizes)).tolist() for each, sizes in counts]
     return [_cell(list(values)) for values in zip(*shares, strict=True)]
 
 
-def told_by_task(row: Row) -> dict[str, list[Cell]]:
+def diagnostics_by_task(row: Row) -> dict[str, list[Cell]]:
     """What the method itself tells of each task, by its name; only what every seed has for all tasks."""
     told = {}
-    for name in row.results[0].by_task:
-        each = [result.by_task.get(name, []) for result in row.results]
+    for name in row.results[0].diagnostics:
+        each = [result.diagnostics.get(name, []) for result in row.results]
         if all(len(values) == len(result.sizes) for values, result in zip(each, row.results, strict=True)):
             told[one_line(name)] = [_cell(list(values)) for values in zip(*each, strict=True)]
     return told

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from sparc.model_file import VERSION, About, LearnedTask, Model
+from sparc.model_file import VERSION, LearnedTask, Model, ModelInfo
+from sparc.report.labels import percent, size
 from sparc.report.tables import plain_table
-from sparc.report.words import percent, size
 from sparc.text import counted, markdown, one_line
 
 FEW = 5
@@ -83,13 +83,13 @@ def card(model: Model, path: Path) -> str:
     return "\n\n".join([*parts, _limits(model.about)]) + "\n"
 
 
-def relearned(about: About) -> dict[str, list[str]]:
+def relearned(about: ModelInfo) -> dict[str, list[str]]:
     """The classes that were learned more than once, with the tasks that have them."""
     tasks = {name: [task.name for task in about.tasks if name in task.classes] for name in about.classes}
     return {name: names for name, names in tasks.items() if len(names) > 1}
 
 
-def forgotten_share(about: About) -> float:
+def forgotten_share(about: ModelInfo) -> float:
     """How much of the semantic memory comes from tasks that are gone: what those that are there do not account for."""
     if not about.tasks or not about.shape.shared:
         return 0.0
@@ -136,7 +136,7 @@ def _overview(model: Model, path: Path) -> Table:
     return table
 
 
-def _accuracies(about: About) -> Table:
+def _accuracies(about: ModelInfo) -> Table:
     table = plain_table("Tasks", "task", "classes", "pictures", "% right\nin the task", "% right\namong all then")
     table.columns[1].justify = "left"
     for task in about.tasks:
@@ -170,7 +170,7 @@ def _what_it_is(model: Model, path: Path) -> str:
     )
 
 
-def _what_it_knows(about: About) -> str:
+def _what_it_knows(about: ModelInfo) -> str:
     if not about.tasks:
         return "## What it knows\n\nNothing so far: no task was learned, or all were forgotten."
     lines = ["## What it knows", "", "| task | class | pictures seen |", "|---|---|---:|"]
@@ -239,7 +239,7 @@ Intended for naming which of the classes above a picture shows, where new classe
 may not or cannot be kept."""
 
 
-def _limits(about: About) -> str:
+def _limits(about: ModelInfo) -> str:
     share = forgotten_share(about)
     remains = f"Tasks that were forgotten make up {share:.1%} of this file's semantic memory. " if share else ""
     return f"""\
@@ -258,7 +258,7 @@ def _limits(about: About) -> str:
   {remains}To be rid of every trace, teach a new model without the class."""
 
 
-def _pictures(about: About) -> str:
+def _pictures(about: ModelInfo) -> str:
     height, width = about.shape.image_size
     kind = {1: "in grey", 3: "in colour"}.get(about.shape.channels, f"with {about.shape.channels} channels")
     return f"{width} × {height} pixels {kind}"

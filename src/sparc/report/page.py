@@ -14,10 +14,10 @@ from sparc import __version__
 from sparc.report.charts import WIDTH, mark
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_words
-from sparc.report.gallery import Figure, loss_figures, row_figures, size_figures, stage_figures
+from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
+from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
 from sparc.report.study import Study
 from sparc.report.svg import icon, inline
-from sparc.report.words import METRIC_SYMBOLS, SETTING_TITLES, percent
 from sparc.text import counted, one_line
 
 TASK_IL = tuple(column for column in COLUMNS if column.name.startswith("task_il.") and column not in ACCURACIES)

@@ -11,7 +11,7 @@ from rich.table import Table
 from sparc.experiment.result import Matrix, Result, summarized
 from sparc.metrics import efficiency, task_probabilities
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
-from sparc.report.words import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
+from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
 from sparc.text import spread
 
 
@@ -71,8 +71,8 @@ def metrics_table(result: Result) -> Table:
     if result.validation:
         held_out = [summarized(result.validation[setting]).accuracy for setting in metrics]
         table.add_row("A_T on pictures held out ↑", *(percent(value) for value in held_out))
-    if result.landings is not None and len(result.sizes) <= MOST_COLUMNS:
-        shares = task_probabilities(result.landings, result.sizes)
+    if result.task_confusion is not None and len(result.sizes) <= MOST_COLUMNS:
+        shares = task_probabilities(result.task_confusion, result.sizes)
         table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
     table.add_row(
         "A_T per million parameters ↑", percent(efficiency(metrics["class_il"].accuracy, result.parameters)), ""

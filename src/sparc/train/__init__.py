@@ -1,23 +1,26 @@
 """The loop: what is the same for every method."""
 
 from sparc.train.checkpoint import Checkpoints, Snapshot, newest_content
-from sparc.train.evaluate import Evaluation, evaluate, in_chunks, percent_right
+from sparc.train.costs import Costs, measure_costs
+from sparc.train.evaluate import Evaluation, accuracy, evaluate
 from sparc.train.randomness import seeded
-from sparc.train.trainer import Keeper, Observer, Position, StageReport, Trainer, TrainingReport
+from sparc.train.state import Checkpointer, Observer, StageReport, TrainingReport, TrainState
+from sparc.train.trainer import Trainer
 
 __all__ = [
+    "Checkpointer",
     "Checkpoints",
+    "Costs",
     "Evaluation",
-    "Keeper",
     "Observer",
-    "Position",
     "Snapshot",
     "StageReport",
+    "TrainState",
     "Trainer",
     "TrainingReport",
+    "accuracy",
     "evaluate",
-    "in_chunks",
+    "measure_costs",
     "newest_content",
-    "percent_right",
     "seeded",
 ]

@@ -1,20 +1,39 @@
 """The optimizer of a phase, and its state as tensors with names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
-from sparc.methods.recipe import Recipe
+from sparc.methods.method import Method, ParameterGroup, Phase
 
 
-def new_optimizer(recipe: Recipe, parameters: Sequence[nn.Parameter]) -> Optimizer:
-    if recipe.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True)
-    return torch.optim.SGD(
-        parameters, lr=recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay, fused=True
-    )
+def new_optimizer(phase: Phase, method: Method) -> Optimizer:
+    recipe = phase.recipe
+    chosen = phase.parameters
+    if chosen is None:
+        chosen = [parameter for parameter in method.parameters() if parameter.requires_grad]
+    alone = [each for each in chosen if not isinstance(each, ParameterGroup)]
+    parts = [each for each in chosen if isinstance(each, ParameterGroup)]
+    groups: list[dict[str, Any]] = [
+        {
+            "params": list(part.parameters),
+            "lr_scale": part.lr_scale,
+            "weight_decay": recipe.weight_decay if part.weight_decay is None else part.weight_decay,
+        }
+        for part in ([ParameterGroup(alone)] if alone or not parts else []) + parts
+    ]
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(groups, recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov, fused=True)
+    kind: type[torch.optim.Adam] = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, recipe.lr, fused=True)
+
+
+def set_lr(optimizer: Optimizer, lr: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = lr * group["lr_scale"]
 
 
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:

@@ -1,0 +1,1 @@
+"""Methods whose net grows with the tasks."""

@@ -1,0 +1,1 @@
+"""Methods that give each task weights of its own within one net."""

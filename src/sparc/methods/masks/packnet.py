@@ -1,0 +1,189 @@
+"""PackNet: each task keeps the largest of the weights it was free to train, gives up the others, and trains on.
+
+Mallya and Lazebnik, "PackNet: Adding Multiple Tasks to a Single Network by Iterative Pruning", CVPR 2018. A task sees
+the weights of all tasks before it, frozen, and none of later ones; every task has a head of its own, and batch norm is
+frozen after the first task. So the task must be known at test time. Weights that were given up are 0 until a later task
+trains them.
+
+The rate is the authors', 0.001 with momentum 0.9, and a tenth of it in retraining; they start from a trained net. At
+0.03, the field's for SGD, the second task may diverge: frozen batch norm evens out large steps no more.
+
+Who owns a weight is one byte, counted as a parameter more: 22.4 M for 5 tasks of 20 classes. The paper's 33.6 M has
+three numbers a weight.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from sparc.data.stream import Task
+from sparc.errors import InputError
+from sparc.methods.method import Batch, Phase
+from sparc.methods.parts.single import SingleNet, SingleNetSettings
+from sparc.methods.recipe import Recipe
+from sparc.nn.head import Heads
+from sparc.nn.resizable_buffers import TensorList
+
+MOST_TASKS = 255
+UNKNOWN_SHARE = 0.5
+"""Of the free weights that is given up where nobody knows how many tasks will come."""
+
+DEAD_ON = 256
+"""Pictures that tell which channels nothing comes through."""
+
+
+@dataclass(frozen=True)
+class PackNetSettings(SingleNetSettings):
+    prune: float | None = None
+    """Share of its weights that each task gives up for later ones; without it, as much as leaves all tasks alike, or
+    half where their number is not known."""
+    retrain: float = 0.5
+    """Epochs of training on after pruning, as a share of those before it; at a tenth of the learning rate."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prune is not None and not 0 < self.prune < 1:
+            raise InputError(f"--prune {self.prune:g} must lie between 0 and 1")
+        if not 0 < self.retrain <= 1:
+            raise InputError(f"--retrain {self.retrain:g} must be above 0 and at most 1")
+
+
+class PackNet(SingleNet):
+    name = "packnet"
+    title = "PackNet"
+    paper = "Mallya and Lazebnik, CVPR 2018"
+    needs_task_id = True
+    knows_ahead = frozenset({"tasks"})
+    Settings = PackNetSettings
+    recipe = Recipe(lr=0.001, momentum=0.9)
+
+    def __init__(self, settings: PackNetSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        self.prune_share, self.retrain = settings.prune, settings.retrain
+        self.heads = Heads(self.net.head.in_features, self.generator)
+        """One a task, put in the place of the net's own, which has no outputs."""
+        weights = self.packed().values()
+        self.owners = TensorList(len(weights))
+        """Which task each weight belongs to, counted from 1; 0 where it is free."""
+        self.owners.set([torch.zeros_like(weight, dtype=torch.uint8) for weight in weights])
+        self.fixed = TensorList(len(weights))
+        """What those weights are that the current task may not change, while it is learned."""
+
+    def packed(self) -> dict[str, nn.Parameter]:
+        """All weights but batch norm's and the heads'."""
+        return {name: parameter for name, parameter in self.net.named_parameters() if parameter.ndim == 4}
+
+    def begin_task(self, task: Task) -> None:
+        if len(self.heads) == MOST_TASKS:
+            raise InputError(f"PackNet's masks tell {MOST_TASKS} tasks apart, and there are more")
+        self.heads.add(len(task.classes))
+        for owner in self.owners:
+            owner.masked_fill_(owner == 0, len(self.heads))
+        self.fixed.set([weight.detach().clone() for weight in self.packed().values()])
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        share = self.share_given_up(task)
+        if share == 0:
+            return [Phase(recipe)]
+        on = replace(recipe, epochs=max(1, round(self.retrain * recipe.epochs)), lr=recipe.lr / 10)
+        return [Phase(recipe), Phase(on, "retrain", begin=partial(self.prune, share))]
+
+    def share_given_up(self, task: Task) -> float:
+        if self.prune_share is not None:
+            return self.prune_share
+        if task.tasks is None:
+            return UNKNOWN_SHARE
+        return 1 - 1 / (task.tasks - task.index)
+
+    @torch.no_grad()
+    def prune(self, share: float) -> None:
+        """Of each layer's weights that the task has trained, set the smallest free."""
+        current = len(self.heads)
+        for weight, owner, fixed in zip(self.packed().values(), self.owners, self.fixed, strict=True):
+            mine = owner == current
+            sizes = weight[mine].abs()
+            smallest = torch.zeros_like(sizes, dtype=torch.bool)
+            smallest[sizes.argsort(stable=True)[: round(share * len(sizes))]] = True
+            given_up = mine.masked_scatter(mine, smallest)
+            for tensor in (weight, owner, fixed):
+                tensor[given_up] = 0
+
+    def loss(self, batch: Batch) -> Tensor:
+        logits = self._answer(batch.images, {}, task=-1)
+        return batch.cross_entropy(logits, batch.labels - batch.task.classes.start)
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Put back what the optimizer had no business with: momentum and weight decay move what takes no gradient."""
+        current = len(self.heads)
+        for weight, owner, fixed in zip(self.packed().values(), self.owners, self.fixed, strict=True):
+            weight.copy_(torch.where(owner == current, weight, fixed))
+
+    def end_task(self, task: Task) -> None:
+        self.fixed.clear()
+        self.zero_grad()
+        if len(self.heads) == 1:
+            self.reset_dead_channels(task.train.images[:DEAD_ON])
+
+    @torch.no_grad()
+    def reset_dead_channels(self, pictures: Tensor) -> None:
+        """A filter that was given up whole leaves batch norm a variance of 0, which is about to be frozen.
+
+        Whatever a later task put there would come out three hundred times as large.
+        """
+
+        def reset(norm: nn.BatchNorm2d, inputs: tuple[Tensor], _: Tensor) -> None:
+            dead = inputs[0].abs().amax((0, 2, 3)) == 0
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            norm.running_mean[dead] = 0
+            norm.running_var[dead] = 1
+
+        handles = [norm.register_forward_hook(reset) for norm in self._norms()]
+        self.net.eval()
+        self.net(self.augment.normalize(pictures.to(self.device)))
+        for handle in handles:
+            handle.remove()
+
+    def logits(self, images: Tensor) -> Tensor:
+        return torch.cat([self.task_logits(images, task) for task in range(len(self.heads))], 1)
+
+    def task_logits(self, images: Tensor, task: int) -> Tensor:
+        """From the task's own weights and those of the tasks before it."""
+        seen = {
+            name: weight * ((owner > 0) & (owner <= task + 1))
+            for (name, weight), owner in zip(self.packed().items(), self.owners, strict=True)
+        }
+        return self._answer(images, seen, task)
+
+    def one_pass(self, images: Tensor) -> Tensor:
+        return self._answer(images, {}, task=-1)
+
+    def _answer(self, images: Tensor, weights: dict[str, Tensor], task: int) -> Tensor:
+        """With these weights instead of the net's, and with the task's head."""
+        head = self.heads.of(task)
+        weights = {**weights, "head.weight": head.weight, "head.bias": head.bias}
+        logits: Tensor = functional_call(self.net, weights, (images,))
+        return logits
+
+    def set_trainable(self) -> None:
+        self.heads.to(self.device).requires_grad_(False)
+        if len(self.heads):
+            self.heads.of(-1).requires_grad_(True)
+        for module in self._norms():
+            module.requires_grad_(len(self.heads) <= 1)
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        if len(self.heads) > 1:
+            for module in self._norms():
+                module.eval()
+        return self
+
+    def _norms(self) -> list[nn.BatchNorm2d]:
+        return [module for module in self.net.modules() if isinstance(module, nn.BatchNorm2d)]

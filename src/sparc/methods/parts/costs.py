@@ -1,0 +1,33 @@
+"""How many numbers a method keeps, counted from its state."""
+
+from torch import Tensor, nn
+
+from sparc.methods.method import Method
+from sparc.methods.parts.buffer import Buffer
+from sparc.nn.pretrained import Pretrained
+
+
+def kept_by_part(method: Method) -> dict[str, int]:
+    """By the method's parts, those that hold nothing left out.
+
+    Copies of the net and masks count, each of their numbers as one, however small. Batch norm's running statistics do
+    not, nor do pictures in a buffer with what belongs to them, single numbers, and what is measured for a report.
+    """
+    own = {name: buffer.numel() for name, buffer in method.named_buffers(recurse=False) if name not in method.notes}
+    parts = {name: sum(map(_kept, part.modules())) for name, part in method.named_children()}
+    return {name: count for name, count in {**own, **parts}.items() if count > 1}
+
+
+def buffer_bytes(method: Method) -> int:
+    """Of old pictures, and of what belongs to them."""
+    return sum(module.bytes for module in method.modules() if isinstance(module, Buffer))
+
+
+def _kept(module: nn.Module) -> int:
+    if isinstance(module, Pretrained):
+        return module.numbers
+    if isinstance(module, Buffer):
+        return 0
+    parameters: list[Tensor] = list(module.parameters(recurse=False))
+    buffers = [] if isinstance(module, nn.BatchNorm2d) else list(module.buffers(recurse=False))
+    return sum(tensor.numel() for tensor in (*parameters, *buffers) if tensor.ndim)

@@ -1,0 +1,1 @@
+"""Methods that hold weights, or answers, to what they were."""

@@ -1,0 +1,78 @@
+"""Synaptic Intelligence: parameters whose moves have lowered the old tasks' loss are held where they came to rest.
+
+Zenke, Poole and Ganguli, "Continual Learning Through Synaptic Intelligence", ICML 2017. ω sums, step by step, what a
+parameter's move has taken off the loss (the task's alone, without the penalty); at the end of a task it is divided by
+how far the parameter went, squared, plus ξ, and added to the importance, which never falls below 0. The field also
+clips each gradient to ±1, which is not done here.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from sparc.data.stream import Task
+from sparc.errors import InputError, check_not_negative
+from sparc.methods.parts.penalty import QuadraticPenalty
+from sparc.methods.parts.single import SingleNetSettings
+from sparc.nn.resizable_buffers import TensorList
+
+
+@dataclass(frozen=True)
+class SISettings(SingleNetSettings):
+    renamed: ClassVar = {"strength": "lam"}
+
+    lam: float = 0.5
+    """c: weight of the penalty."""
+    xi: float = 1.0
+    """ξ: keeps the importance of parameters that hardly moved within bounds."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_negative("--lam", self.lam)
+        if not 0 < self.xi < math.inf:
+            raise InputError(f"--xi {self.xi:g} must be a positive number")
+
+
+class SI(QuadraticPenalty):
+    name = "si"
+    title = "SI"
+    paper = "Zenke et al., ICML 2017"
+    Settings = SISettings
+
+    def __init__(self, settings: SISettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        self.lam, self.xi = settings.lam, settings.xi
+        count = len(list(self.net.parameters()))
+        self.path = TensorList(count)
+        """ω, while a task is learned."""
+        self.last = TensorList(count)
+        """Parameters before the step that comes, while a task is learned."""
+
+    def begin_task(self, task: Task) -> None:
+        super().begin_task(task)
+        parameters = [parameter.detach() for parameter in self.net.parameters()]
+        self.anchor.set([parameter.clone() for parameter in parameters])
+        self.last.set([parameter.clone() for parameter in parameters])
+        self.path.set([torch.zeros_like(parameter) for parameter in parameters])
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        for parameter, last, anchor, importance, path in zip(
+            self.net.parameters(), self.last, self.anchor, self.importance, self.path, strict=True
+        ):
+            if parameter.grad is None:
+                continue
+            gradient = parameter.grad.clone()
+            if old := len(importance):
+                gradient[:old] -= 2 * self.lam * importance * (last[:old] - anchor[:old])
+            path.sub_(gradient * (parameter - last))
+            last.copy_(parameter)
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        moves = zip(self.net.parameters(), self.anchor, self.path, strict=True)
+        self.consolidate([path / ((parameter - start).square() + self.xi) for parameter, start, path in moves])
+        self.path.clear()
+        self.last.clear()

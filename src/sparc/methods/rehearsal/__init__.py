@@ -1,0 +1,1 @@
+"""Methods that keep some old pictures and replay them."""

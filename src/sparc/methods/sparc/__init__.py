@@ -1,0 +1,1 @@
+"""SPARC, and its ablations."""

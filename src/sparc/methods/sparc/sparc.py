@@ -1,0 +1,169 @@
+"""SPARC: a tiny frozen sub-network a task, half of whose point-wise filters all tasks share.
+
+Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal and Full Model Surrogates", ICML 2025.
+No picture of an old task is kept and no copy of the model is made.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+
+from sparc.data.augment import Views
+from sparc.data.stream import Task
+from sparc.errors import InputError, check_not_negative
+from sparc.methods.method import Batch, Method
+from sparc.methods.parts.single import NetSettings
+from sparc.methods.recipe import Recipe
+from sparc.nn.head import Head
+from sparc.nn.inference import InferenceNet
+from sparc.nn.sparc import SparcNet
+
+
+@dataclass(frozen=True)
+class WorkingSettings(NetSettings):
+    width: float = 0.5
+    """Filters of the first layer of each working memory, as a multiple of 64."""
+
+
+@dataclass(frozen=True)
+class SemanticSettings(WorkingSettings):
+    shared: float = 0.5
+    """Share of the point-wise filters that is the semantic memory's; 0 isolates the tasks completely."""
+    alpha: float = 0.99
+    """How much of the semantic memory is kept at each consolidation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.alpha <= 1:
+            raise InputError(f"--alpha {self.alpha:g} must lie between 0 and 1")
+
+
+@dataclass(frozen=True)
+class RenormalizationSettings(WorkingSettings):
+    kappa: float = 5.0
+    """Where re-normalization puts the largest activation of every head; 0 leaves the heads as they are."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_negative("--kappa", self.kappa)
+
+
+@dataclass(frozen=True)
+class SparcSettings(RenormalizationSettings, SemanticSettings):
+    pass
+
+
+class SPARC(Method):
+    name = "sparc"
+    title = "SPARC"
+    paper = "Bhat et al., ICML 2025"
+    Settings: ClassVar[type[WorkingSettings]] = SparcSettings
+    recipe = Recipe(lr=5e-3, optimizer="adam")
+    notes = frozenset({"head_norms"})
+
+    def __init__(
+        self, settings: SparcSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
+    ) -> None:
+        super().__init__(settings, channels, image_size, augment, generator)
+        self.settings = settings
+        self.net = SparcNet(channels, image_size, settings.width, settings.depth, settings.shared, generator)
+        self.folded: InferenceNet | None = None
+        """The net as it answers fastest, made when it is asked."""
+        self.maxima: Tensor
+        self.register_buffer("maxima", torch.empty(0))
+        """A: the largest logit of each training sample in the last epoch."""
+        self.head_norms: Tensor
+        self.register_buffer("head_norms", torch.empty(0, 2))
+        """Of each task's head, before and after re-normalization."""
+
+    def begin_task(self, task: Task) -> None:
+        self.net.add_task(len(task.classes))
+
+    def loss(self, batch: Batch) -> Tensor:
+        logits = self.one_pass(batch.images)
+        if batch.last_epoch:
+            self.maxima = torch.cat((self.maxima, logits.detach().amax(1)))
+        return batch.cross_entropy(logits, batch.labels - batch.task.classes.start)
+
+    def end_task(self, task: Task) -> None:
+        memory = self.net.memories()[-1]
+        before = head_norm(memory.head)
+        self.balance(memory.head)
+        self.head_norms = torch.cat((self.head_norms, torch.stack((before, head_norm(memory.head)))[None]))
+        if len(self.net.working) > 1:
+            self.net.semantic.consolidate(memory, self.settings.alpha)
+        memory.freeze()
+        self.zero_grad()
+        self.maxima = self.maxima[:0]
+
+    def balance(self, head: Head) -> None:
+        """See to it that the new head does not shout down the others, nor they it."""
+        if self.settings.kappa:
+            renormalize(head, self.maxima, self.settings.kappa)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        self.folded = None
+        return super().load_state_dict(state_dict, strict, assign)
+
+    def set_trainable(self) -> None:
+        """The semantic memory learns with the first working memory, and by consolidation alone ever after."""
+        self.net.semantic.requires_grad_(len(self.net.working) == 1)
+
+    def logits(self, images: Tensor) -> Tensor:
+        if self.training:
+            logits: Tensor = self.net(images)
+            return logits
+        self.folded = self.folded or InferenceNet.of(self.net)
+        return self.folded(images)
+
+    def train(self, mode: bool = True) -> Self:
+        self.folded = None  # whatever comes now may change the weights
+        return super().train(mode)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self.folded = None  # or move them to another device
+        moved: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return moved
+
+    def one_pass(self, images: Tensor) -> Tensor:
+        return self.net.task_logits(images, len(self.net.working) - 1)
+
+    def parameters_by_owner(self) -> dict[str, int]:
+        counts = self.net.parameter_counts()
+        return {"working memories": sum(counts.tasks), "semantic memory": counts.semantic, "heads": sum(counts.heads)}
+
+    def diagnostics(self) -> dict[str, list[float]]:
+        before, after = self.head_norms.T.tolist()
+        return {"head norm before": before, "head norm after": after}
+
+
+@torch.no_grad()
+def head_norm(head: nn.Linear) -> Tensor:
+    """How long a class's weight vector is, in the mean over the head's classes."""
+    norm: Tensor = head.weight.norm(dim=1).mean()
+    return norm
+
+
+@torch.no_grad()
+def renormalize(head: nn.Linear, maxima: Tensor, kappa: float) -> None:
+    """Scale a head so that its largest usual activation is κ, and no task shouts down the others."""
+    eta = max_without_outliers(maxima)
+    # A head that never answers above 0 has no scale to bring to κ, and a negative one would turn it upside down.
+    if eta > 0:
+        head.weight.mul_(kappa / eta)
+        head.bias.mul_(kappa / eta)
+
+
+def max_without_outliers(maxima: Tensor) -> float:
+    """η: the largest of A that is no outlier, lying at most one inter-quartile range above the third quartile.
+
+    >>> max_without_outliers(torch.tensor([1.0, 2.0, 3.0, 4.0, 100.0]))
+    4.0
+    """
+    values = maxima.cpu().double().numpy()  # torch's own quantile takes 16 million values at the most
+    first, third = np.quantile(values, [0.25, 0.75])
+    return float(values[values <= third + (third - first)].max())
