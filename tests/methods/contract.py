@@ -5,10 +5,12 @@ from dataclasses import fields, replace
 from itertools import cycle, islice
 
 import torch
+from torch import Tensor
 
 from sparc.data.augment import Augment
 from sparc.data.stream import Task
-from sparc.methods import Batch, Method, Phase, Recipe
+from sparc.methods import Batch, Method, Phase, Recipe, Settings
+from sparc.methods.parts.rehearsal import RehearsalSettings
 from sparc.train import seeded
 from tests.examples import AUGMENT
 
@@ -16,24 +18,43 @@ BUFFER = 20
 WIDTH = 1 / 8
 
 
-def new(kind: type[Method], seed: int = 0, channels: int = 1, **settings: str) -> Method:
-    small = {"buffer_size": BUFFER} if keeps_pictures(kind) else {}
-    return kind(kind.Settings(width=WIDTH, **small, **settings), channels, (8, 8), AUGMENT, seeded(seed, "method"))
+def new(kind: type[Method], seed: int = 0, augment: Augment = AUGMENT, **settings: object) -> Method:
+    made = small_settings(kind, **settings)
+    return kind(made, len(augment.mean), (8, 8), augment, seeded(seed, "method"))
+
+
+def small_settings(kind: type[Method], **settings: object) -> Settings:
+    known = {field.name for field in fields(kind.Settings)}
+    small = {name: value for name, value in (("width", WIDTH), ("buffer_size", BUFFER)) if name in known}
+    return kind.Settings(**{**small, **settings})
 
 
 def keeps_pictures(kind: type[Method]) -> bool:
-    return "buffer_size" in {field.name for field in fields(kind.Settings)}
+    return issubclass(kind.Settings, RehearsalSettings)
 
 
 def recipe(kind: type[Method], epochs: int = 2) -> Recipe:
     return replace(kind.recipe, epochs=epochs, batch_size=24)
 
 
+def batch_of(
+    task: Task, indices: Tensor, augment: Augment = AUGMENT, last: bool = False, recipe: Recipe | None = None
+) -> Batch:
+    """Some of a task's training pictures, in the first or the second of two epochs."""
+    raw_images, labels = task.train.images[indices], task.train.labels[indices]
+    recipe = recipe or Recipe()
+    return Batch(augment.normalize(raw_images), labels, raw_images, indices, task, recipe, epoch=int(last), epochs=2)
+
+
 def batches(task: Task, augment: Augment, count: int) -> Iterator[Batch]:
     order = torch.randperm(len(task.train), generator=torch.Generator().manual_seed(count))
-    for number, index in enumerate(islice(cycle(order.split(16)), count)):
-        raw_images = task.train.images[index]
-        yield Batch(augment.normalize(raw_images), task.train.labels[index], number > 0, raw_images)
+    for number, indices in enumerate(islice(cycle(order.split(16)), count)):
+        yield batch_of(task, indices, augment, last=number > 0)
+
+
+def begin(method: Method, task: Task) -> None:
+    method.begin_task(task)
+    method.set_trainable()
 
 
 def new_optimizer(method: Method, phase: Phase) -> torch.optim.Optimizer:
@@ -48,12 +69,14 @@ def take_steps(
     if optimizer is None:
         if phase.begin:
             phase.begin()
+            method.set_trainable()
         optimizer = new_optimizer(method, phase)
     method.train()
     for batch in steps:
         loss = (phase.loss or method.loss)(batch)
         optimizer.zero_grad()
         loss.backward()
+        method.before_step()
         optimizer.step()
         method.after_step()
     return optimizer

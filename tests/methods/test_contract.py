@@ -1,12 +1,12 @@
 """One suite over every registered method."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
@@ -15,15 +15,12 @@ from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Batch, Method, Phase, Recipe
 from sparc.methods.masks.packnet import PackNet
 from sparc.methods.parts.buffer import Buffer
-from sparc.methods.parts.costs import expected_costs
+from sparc.methods.parts.costs import buffer_bytes
 from sparc.nn import GrowingNet, SparcNet
 from sparc.nn.progressive import ProgressiveNet
-from sparc.train import Trainer, evaluate, seeded
-from tests.examples import AUGMENT
-from tests.methods.contract import BUFFER, WIDTH, batches, keeps_pictures, new, recipe, take_steps
-
-OWN_PARTS = {"isolation": ("net.working.",), "growing": ("net.columns.",), "masks": ("heads.",)}
-"""Where, in the state of methods that freeze a task's own part for good, it is found, by their kind."""
+from sparc.train import Trainer, evaluate, measure_costs
+from sparc.train.trainer import told_to
+from tests.methods.contract import BUFFER, batch_of, begin, keeps_pictures, new, recipe, small_settings, take_steps
 
 
 def nets(kind: type[Method]) -> list[dict[str, str]]:
@@ -38,10 +35,11 @@ NETS = [(kind, net) for kind in METHODS.classes.values() for net in nets(kind)]
 @pytest.mark.parametrize(("kind", "net"), NETS, ids=[" ".join((kind.name, *net.values())) for kind, net in NETS])
 def test_it_learns_a_task_well_above_chance(kind: type[Method], net: dict[str, str], coloured: Stream) -> None:
     """On every backbone, and in colour: maps of several channels can lie in memory in two ways."""
-    method, task, augment = new(kind, channels=3, **net), coloured[0], Augment.fitted(coloured[0].train, 0, flip=False)
+    task, augment = coloured[0], Augment.fitted(coloured[0].train)
+    method = new(kind, augment=augment, **net)
     quick = replace(kind.recipe, epochs=16, batch_size=8, lr=max(kind.recipe.lr, 0.005))  # PackNet's needs more steps
     Trainer(method, quick, seed=0).learn(task)
-    score = evaluate(method, [task.test], [task.classes], augment.normalize)
+    score = evaluate(method, [coloured.test(0)], [task.classes])
     assert score.task_il[0] > 80
     assert score.class_il == (None if kind.needs_task_id else score.task_il), "with one task both are the same"
 
@@ -52,7 +50,7 @@ def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream
     for task in stream:
         trainer.learn(task)
         logits = method.eval().logits(augment.normalize(stream.test(task.index).images))
-        assert logits.shape == (len(task.test), task.classes.stop)
+        assert logits.shape == (len(stream.test(task.index)), task.classes.stop)
 
 
 def test_same_seed_same_bits_and_the_global_generator_plays_no_part(
@@ -74,7 +72,7 @@ def test_prediction_changes_nothing(kind: type[Method], stream: Stream, augment:
     method = new(kind)
     Trainer(method, recipe(kind, epochs=1), seed=0).learn(stream[0])
     before = state_digest(method)
-    evaluate(method, [stream[0].test], [stream.classes(0)], augment.normalize)
+    evaluate(method, [stream.test(0)], [stream.classes(0)])
     assert state_digest(method) == before
 
 
@@ -83,16 +81,14 @@ def test_it_is_handed_only_pictures_of_the_task_at_hand(
 ) -> None:
     method = new(kind)
     seen: list[int] = []
-    expected: list[int] = []
+    expected: dict[int, int] = {}
 
     class Watched:
         def __init__(self, phase: Phase, task: Task) -> None:
             self.loss = phase.loss or method.loss
             self.allowed = set(task.classes)
-            if kind.name == "joint":
+            if kind.sees_old_tasks:
                 self.allowed |= set(range(task.classes.stop))
-            else:
-                assert not phase.everything, "only an upper bound sees old pictures again"
 
         def __call__(self, batch: Batch) -> Tensor:
             assert set(batch.labels.tolist()) <= self.allowed
@@ -102,16 +98,19 @@ def test_it_is_handed_only_pictures_of_the_task_at_hand(
     phases = method.phases
 
     def watched(task: Task, how: Recipe) -> Sequence[Phase]:
-        assert task.seen is not None
-        for phase in phases(task, how):
-            expected.append(phase.recipe.epochs * len(task.everything() if phase.everything else task.train))
-        return [replace(phase, loss=Watched(phase, task)) for phase in phases(task, how)]
+        assert (task.seen is not None) == kind.sees_old_tasks
+        assert (task.tasks is not None) == ("tasks" in kind.knows_ahead)
+        assert (task.all_classes is not None) == ("classes" in kind.knows_ahead)
+        asked = phases(task, how)
+        counts = [phase.recipe.epochs * len(phase.images() if phase.images else task.train) for phase in asked]
+        expected[task.index] = sum(counts)
+        return [replace(phase, loss=Watched(phase, task)) for phase in asked]
 
     monkeypatch.setattr(method, "phases", watched)
     trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     for task in stream:
         trainer.learn(task)
-    assert sum(seen) == sum(expected)
+    assert sum(seen) == sum(expected.values())
 
 
 def test_what_it_keeps_of_pictures_is_what_it_says(kind: type[Method], stream: Stream, augment: Augment) -> None:
@@ -125,7 +124,7 @@ def test_what_it_keeps_of_pictures_is_what_it_says(kind: type[Method], stream: S
         pictures |= {image.numpy().tobytes() for image in augment.normalize(task.train.images)}
         state = [value.detach().numpy().tobytes() for value in method.state_dict().values()]
         kept = sum(picture in held for picture in pictures for held in state)
-        assert (kept > 0) == (method.costs().buffer_bytes > 0) == keeps_pictures(kind)
+        assert (kept > 0) == (buffer_bytes(method) > 0) == keeps_pictures(kind)
         assert kept <= BUFFER
 
 
@@ -139,7 +138,7 @@ def test_a_buffer_never_exceeds_its_size(kind: type[Method], stream: Stream, aug
     def watched() -> None:
         after_step()
         assert 0 < len(buffer) <= BUFFER
-        assert method.costs().buffer_bytes == sum(value.nbytes for value in buffer.buffers()) - buffer.seen.nbytes
+        assert buffer_bytes(method) == sum(value.nbytes for value in buffer.buffers()) - buffer.seen.nbytes
 
     method.after_step = watched  # type: ignore[method-assign]
     Trainer(method, recipe(kind, epochs=1), seed=0).run(stream)
@@ -148,7 +147,7 @@ def test_a_buffer_never_exceeds_its_size(kind: type[Method], stream: Stream, aug
 
 
 def test_what_is_frozen_does_not_change_by_a_byte(kind: type[Method], stream: Stream, augment: Augment) -> None:
-    if kind.kind not in OWN_PARTS:
+    if not kind.frozen_parts:
         return
     method = new(kind)
     trainer = Trainer(method, replace(recipe(kind), weight_decay=0.01), seed=0)
@@ -164,7 +163,7 @@ def test_what_is_frozen_does_not_change_by_a_byte(kind: type[Method], stream: St
 def frozen_by(method: Method, task: int) -> dict[str, bytes]:
     """The tensors that a task has left behind for good."""
     state = method.state_dict()
-    own = tuple(f"{part}{task}." for part in OWN_PARTS[method.kind])
+    own = tuple(f"{part}.{task}." for part in method.frozen_parts)
     mine = {name: value for name, value in state.items() if name.startswith(own)}
     if isinstance(method, PackNet):
         packed = zip(method.packed().items(), method.owners, strict=True)
@@ -173,47 +172,48 @@ def frozen_by(method: Method, task: int) -> dict[str, bytes]:
     return {name: value.numpy().tobytes() for name, value in mine.items()}
 
 
-def test_declared_costs_are_what_it_holds(kind: type[Method], stream: Stream, augment: Augment) -> None:
+def test_the_numbers_it_keeps_are_those_of_its_state(kind: type[Method], stream: Stream) -> None:
     method = new(kind)
     Trainer(method, recipe(kind, epochs=1), seed=0).run(stream)
-    costs = method.costs()
-    assert costs.parameters == sum(value.numel() for module in method.modules() for value in counted(module))
-    assert costs.forward >= 1
-    assert costs.backward >= 1
-    assert sum(method.parameters_by_owner().values()) == costs.parameters
-    expected = expected_costs(kind, stream.sizes, kind.Settings(width=WIDTH), 1, (8, 8))
-    assert expected == replace(costs, buffer_bytes=0), "known without learning anything"
+    buffers = [f"{name}." for name, module in method.named_modules() if isinstance(module, Buffer)]
+    kept = [
+        value.numel()
+        for name, value in method.state_dict().items()
+        if value.ndim and not name.endswith(("running_mean", "running_var", "_extra_state"))
+        # What is measured for a report is a note, and pictures with what belongs to them are counted in bytes.
+        if name not in method.notes and not name.startswith(tuple(buffers))
+    ]
+    assert sum(method.parameters_by_owner().values()) == sum(kept)
+    costs = measure_costs(kind, stream.sizes, small_settings(kind), 1, (8, 8), batch_size=2, epochs=1)
+    assert costs.parameters == sum(kept), "known from a few pictures"
 
 
-def counted(module: nn.Module) -> Iterator[Tensor]:
-    """Parameters, and all else that is kept but for running statistics, and pictures with what belongs to them."""
-    yield from module.parameters(recurse=False)
-    if not isinstance(module, Buffer | nn.BatchNorm2d):
-        # Single numbers, such as how many classes there were, and what is measured for a report, are notes.
-        buffers = module.named_buffers(recurse=False)
-        yield from (value for name, value in buffers if value.ndim and name != "head_norms")
-
-
-def test_declared_passes_are_those_of_a_step(
+def test_counted_passes_are_those_of_a_step(
     kind: type[Method], stream: Stream, augment: Augment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = new(kind)
+    """Pictures that go through a net at a step, in multiples of the batch."""
+    more = {"buffer_size": 64} if keeps_pictures(kind) else {}
+    method = new(kind, **more)
     trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     trainer.learn(stream[0])
-    method.begin_task(stream[1])
-    passes = []
+    begin(method, told_to(method, stream[1]))
+    passed: list[int] = []
     for net in (module for module in method.modules() if isinstance(module, GrowingNet)):
-        net.register_forward_hook(lambda *_: passes.append(1))
+        net.register_forward_hook(lambda net, inputs, out: passed.append(len(inputs[0])))
     for net in (module for module in method.modules() if isinstance(module, SparcNet | ProgressiveNet)):
-        monkeypatch.setattr(net, "task_logits", counting(net.task_logits, passes))
-    take_steps(method, method.phases(stream[1], recipe(kind))[-1], batches(stream[1], augment, 1))
-    assert len(passes) == method.costs().forward
+        monkeypatch.setattr(net, "task_logits", counting(net.task_logits, passed))
+    phase = method.phases(stream[1], recipe(kind))[-1]
+    take_steps(method, phase, iter([batch_of(stream[1], torch.arange(32))]))
+    costs = measure_costs(kind, [2, 2], small_settings(kind, **more), 1, (8, 8))
+    assert costs.forward == pytest.approx(sum(passed) / 32, abs=0.02)
+    assert costs.backward >= 1
+    assert costs.work >= 1
 
 
-def counting(answer: Callable[..., Tensor], passes: list[int]) -> Callable[..., Tensor]:
-    def counted_answer(*arguments: Any) -> Tensor:
-        passes.append(1)
-        return answer(*arguments)
+def counting(answer: Callable[..., Tensor], passed: list[int]) -> Callable[..., Tensor]:
+    def counted_answer(images: Tensor, *rest: Any) -> Tensor:
+        passed.append(len(images))
+        return answer(images, *rest)
 
     return counted_answer
 
@@ -227,9 +227,10 @@ def test_it_learns_in_bfloat16(kind: type[Method], stream: Stream, augment: Augm
 
 
 def test_bad_settings_are_refused(kind: type[Method]) -> None:
-    for settings in ({"width": 0}, {"depth": 0}):
-        with pytest.raises(InputError, match=r"--(width|depth) 0"):
-            kind(kind.Settings(**settings), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    known = {field.name for field in fields(kind.Settings)} & {"width", "depth", "buffer_size"}
+    for name in known:
+        with pytest.raises(InputError, match=f"--{name.replace('_', '-')} 0"):
+            kind.Settings(**{name: 0})
 
 
 def test_it_says_what_it_is(kind: type[Method]) -> None:

@@ -12,7 +12,7 @@ from sparc.experiment import Stopped
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS, Method
 from sparc.train import Checkpointer, Checkpoints, Evaluation, Snapshot, Trainer, TrainState
-from tests.methods.contract import batches, new, new_optimizer, recipe, take_steps
+from tests.methods.contract import batches, begin, new, new_optimizer, recipe, take_steps
 
 CUT_OFF = ("sparc", "packnet")
 """Methods whose runs are cut off by the trainer in every way; the others' too, among the long tests."""
@@ -98,14 +98,13 @@ def test_a_state_from_the_middle_of_any_phase_goes_on_to_the_same_bits(
     start = new(kind)
     Trainer(start, recipe(kind, epochs=1), seed=0).learn(stream[0])
     task = stream[1]
-    start.begin_task(task)
+    begin(start, task)
     before = state_digest(start)
     count = len(start.phases(task, recipe(kind)))
     assert state_digest(start) == before, "asking for the phases changes nothing"
     for middle in range(count):
         original, resumed = new(kind, seed=1), new(kind, seed=2)
         original.load_state_dict(start.state_dict())
-        original.augment = resumed.augment = augment
         phases = original.phases(task, recipe(kind))
         optimizer = new_optimizer(original, phases[0])
         for phase in phases[:middle]:

@@ -1,4 +1,4 @@
-"""The authors' defaults for Seq-CIFAR100 in 5 tasks: whoever changes one changes what is compared."""
+"""The authors' defaults for Seq-CIFAR100 in 5 tasks: whoever changes one changes what has been compared."""
 
 from dataclasses import asdict
 
@@ -21,12 +21,12 @@ DEFAULTS = {
     "isolation": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "kappa": 5.0},
     "weight-alignment": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99},
 }
-USUAL = {"epochs": 50, "batch": 32, "optimizer": "sgd", "momentum": 0, "weight_decay": 0, "schedule": "constant"}
+USUAL = {"epochs": 50, "batch_size": 32, "optimizer": "sgd", "momentum": 0, "weight_decay": 0, "schedule": "constant"}
 
 
-@pytest.mark.parametrize("name", METHODS.classes)
+@pytest.mark.parametrize("name", DEFAULTS)
 def test_defaults_are_the_authors(name: str) -> None:
     method = METHODS.find(name)
-    expected = {**USUAL, "width": 1.0, **DEFAULTS[name]}
+    expected = {**USUAL, **DEFAULTS[name]}
     given = {**asdict(method.recipe), **asdict(method.Settings())}
     assert {key: given[key] for key in expected} == expected

@@ -6,11 +6,12 @@ import torch
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods import Batch, Recipe
+from sparc.methods import Recipe
 from sparc.methods.regularization.lwf import LwF, LwfSettings, distillation
 from sparc.nn.head import Head
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT
+from tests.methods.contract import batch_of
 
 RECIPE = Recipe(epochs=2, batch_size=24, lr=0.01)
 
@@ -45,15 +46,15 @@ def test_the_loss_is_cross_entropy_and_alpha_times_distillation_of_old_classes(
     Trainer(method, RECIPE, 0).learn(stream[0])
     method.begin_task(stream[1])
     method.eval()
-    raw_images, labels = stream[1].train.images[:9], stream[1].train.labels[:9]
-    images = augment.normalize(raw_images)
+    batch = batch_of(stream[1], torch.arange(9))
+    images, labels = batch.images, batch.labels
     with torch.no_grad():
         method.net.head.weight.mul_(1.5)
     logits, target = method.net(images), method.teacher(images)
     old = (target / 3).softmax(1)
     kept = -(old * (logits[:, :2] / 3).log_softmax(1)).sum(1).mean()
     learned = -logits.log_softmax(1)[torch.arange(9), labels].mean()
-    torch.testing.assert_close(method.loss(Batch(images, labels, False, raw_images)), learned + 0.7 * kept)
+    torch.testing.assert_close(method.loss(batch), learned + 0.7 * kept)
 
 
 def test_the_teacher_is_the_net_after_the_last_task_and_stays_so(stream: Stream, augment: Augment) -> None:

@@ -5,21 +5,24 @@ from torch import Tensor
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods import Batch, Recipe
+from sparc.methods import Recipe
 from sparc.methods.regularization.oewc import OewcSettings, OnlineEWC
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT
+from tests.methods.contract import batch_of
 
 RECIPE = Recipe(epochs=2, batch_size=24, lr=0.03)
 
 
-def learner(channels: int = 1, **settings: object) -> OnlineEWC:
-    return OnlineEWC(OewcSettings(width=1 / 8, **settings), channels, (8, 8), AUGMENT, seeded(0, "method"))  # type: ignore[arg-type]
+def learner(augment: Augment = AUGMENT, **settings: object) -> OnlineEWC:
+    made = OewcSettings(width=1 / 8, **settings)  # type: ignore[arg-type]
+    return OnlineEWC(made, len(augment.mean), (8, 8), augment, seeded(0, "method"))
 
 
 @pytest.mark.parametrize("backbone", ["resnet", "separable"])
 def test_fisher_is_that_of_one_backward_pass_a_picture(coloured: Stream, backbone: str) -> None:
-    method, augment = learner(channels=3, backbone=backbone), Augment.fitted(coloured[0].train)
+    augment = Augment.fitted(coloured[0].train)
+    method = learner(augment, backbone=backbone)
     Trainer(method, RECIPE, 0).learn(coloured[0])
     pictures = coloured[0].train.take(torch.arange(4, 24))  # 16 at once and a rest
     ours = method.fisher(pictures)
@@ -40,7 +43,6 @@ def test_fisher_is_that_of_one_backward_pass_a_picture(coloured: Stream, backbon
 def test_the_fisher_information_of_a_bias_by_hand(stream: Stream, augment: Augment) -> None:
     """Of two classes, p of them the right one's: p (1 − p)² for both biases."""
     method = learner()
-    method.augment = augment
     method.begin_task(stream[0])
     picture = stream[0].train.take(torch.tensor([0]))
     found = method.fisher(picture)[-1]
@@ -51,10 +53,9 @@ def test_the_fisher_information_of_a_bias_by_hand(stream: Stream, augment: Augme
 
 def test_the_penalty_by_hand(stream: Stream, augment: Augment) -> None:
     method = learner(lam=3.0)
-    method.augment = augment
     method.begin_task(stream[0])
-    images, labels = augment.normalize(stream[0].train.images[:8]), stream[0].train.labels[:8]
-    batch = Batch(images, labels, False, stream[0].train.images[:8])
+    batch = batch_of(stream[0], torch.arange(8))
+    images, labels = batch.images, batch.labels
     assert not method.has_learned
     parameters = list(method.net.parameters())
     method.consolidate([torch.full_like(parameter, 2.0) for parameter in parameters])

@@ -6,8 +6,9 @@ from torch.nn.functional import conv2d, relu
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods import Recipe, Settings
+from sparc.methods import Recipe
 from sparc.methods.growing.pnn import PNN
+from sparc.methods.parts.single import NetSettings
 from sparc.nn.progressive import ProgressiveNet
 from sparc.nn.resnet import ResNet
 from sparc.train import Trainer, seeded
@@ -17,7 +18,7 @@ RECIPE = Recipe(epochs=2, batch_size=24, lr=0.03)
 
 
 def learner() -> PNN:
-    return PNN(Settings(width=1 / 8), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    return PNN(NetSettings(width=1 / 8), 1, (8, 8), AUGMENT, seeded(0, "method"))
 
 
 def count(module: torch.nn.Module) -> int:

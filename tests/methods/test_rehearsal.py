@@ -10,15 +10,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from sparc.data.augment import Augment
-from sparc.data.stream import Stream
+from sparc.data.imageset import ImageSet
+from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import Batch
 from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
 from sparc.methods.rehearsal.derpp import DERpp, DerppSettings, squared_error
 from sparc.methods.rehearsal.er import ER
-from sparc.methods.rehearsal.er_ace import ERACE, only
+from sparc.methods.rehearsal.er_ace import ERACE, ErAceSettings, only
 from sparc.train import seeded
-from tests.examples import AUGMENT
+from tests.methods.contract import batch_of
 
 AUGMENT = Augment((0.0,), (1 / 255,))
 
@@ -43,13 +44,15 @@ M = TypeVar("M", bound=Rehearsal)
 def learner(kind: type[M], settings: RehearsalSettings) -> tuple[M, Recording]:
     method = kind(replace(settings, width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
     method.net = net = Recording()  # type: ignore[assignment]
-    method.augment = AUGMENT
     return method, net
 
 
-def batch(seed: int, labels: list[int]) -> Batch:
+def batch(seed: int, labels: list[int], classes: range = range(2)) -> Batch:
+    """Of the first task, if these are its classes, or of the second."""
     raw_images = torch.randint(256, (len(labels), 1, 8, 8), dtype=torch.uint8, generator=seeded(seed, "pictures"))
-    return Batch(AUGMENT.normalize(raw_images), torch.tensor(labels), False, raw_images)
+    pictures = ImageSet(raw_images, torch.tensor(labels), tuple("abcde"))
+    task = Task(int(classes.start > 0), classes, pictures, validation=pictures.take(torch.arange(0)))
+    return batch_of(task, torch.arange(len(labels)), AUGMENT)
 
 
 def said(images: Tensor) -> Tensor:
@@ -58,7 +61,7 @@ def said(images: Tensor) -> Tensor:
 
 def test_er_shows_new_and_old_as_one_batch() -> None:
     method, net = learner(ER, RehearsalSettings(buffer_size=4, replay_batch=3))
-    first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 3, 2])
+    first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 3, 2], range(2, 5))
     assert method.loss(first) == cross_entropy(said(first.images), first.labels), "nothing to replay yet"
     loss = method.loss(second)
     (shown,) = net.shown[1:]
@@ -83,7 +86,7 @@ def test_replayed_pictures_are_augmented_again() -> None:
 def test_the_terms_of_derpp() -> None:
     """Batch, logits on one draw, labels on another: weights 1, α and β, through the net one after another."""
     method, net = learner(DERpp, DerppSettings(buffer_size=8, replay_batch=3, alpha=0.3, beta=0.7))
-    first, second = batch(0, [0, 1] * 4), batch(1, [2, 3, 2])
+    first, second = batch(0, [0, 1] * 4), batch(1, [2, 3, 2], range(2, 5))
     method.loss(first)
     method.buffer.logits += 0.5  # as if the net had spoken otherwise then
     loss = method.loss(second)
@@ -91,9 +94,9 @@ def test_the_terms_of_derpp() -> None:
     assert [len(images) for images in shown] == [3, 3, 3]
     assert torch.equal(shown[0], second.images)
     assert not torch.equal(shown[1], shown[2]), "two draws"
-    places = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in shown[2]]
+    indices = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in shown[2]]
     expected = cross_entropy(said(second.images), second.labels) + 0.3 * 0.25
-    expected = expected + 0.7 * cross_entropy(said(shown[2]), first.labels[places])
+    expected = expected + 0.7 * cross_entropy(said(shown[2]), first.labels[indices])
     torch.testing.assert_close(loss, expected)
 
 
@@ -117,15 +120,12 @@ def test_classes_unknown_when_a_picture_was_stored_are_left_out() -> None:
 
 def test_derpp_stores_what_it_thinks_of_classes_to_come(stream: Stream, augment: Augment) -> None:
     """Otherwise nothing would keep old pictures from being taken for new classes."""
-    method = DERpp(DerppSettings(width=1 / 16, buffer_size=8), 1, (8, 8), AUGMENT, seeded(0, "method"))
-    method.augment = augment
+    method = DERpp(DerppSettings(width=1 / 16, buffer_size=8), 1, (8, 8), augment, seeded(0, "method"))
     images = torch.zeros(2, 1, 8, 8)
     for number in (0, 1):
         method.begin_task(stream[number])
         assert method.logits(images).shape[1] == sum(stream.sizes[: number + 1]), "of classes seen"
-        labels = torch.tensor(stream[number].classes)
-        raw_images = torch.zeros(len(labels), 1, 8, 8, dtype=torch.uint8)
-        method.loss(Batch(augment.normalize(raw_images), labels, False, raw_images))
+        method.loss(batch_of(stream[number], torch.arange(4)))
         assert method.buffer.logits.shape[1] == sum(stream.sizes)
         assert not method.buffer.logits.isnan().any()
 
@@ -151,15 +151,37 @@ def test_alpha_is_the_authors_for_the_buffer_unless_it_is_said(settings: dict[st
 
 def test_er_ace_keeps_new_pictures_from_old_classes(stream: Stream) -> None:
     """The batch competes over its own classes only, replayed pictures over all."""
-    method, net = learner(ERACE, RehearsalSettings(buffer_size=4, replay_batch=3))
-    first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 4, 2])
+    method, net = learner(ERACE, ErAceSettings(buffer_size=4, replay_batch=3))
+    first, second = batch(0, [0, 1, 0, 1]), batch(1, [2, 4, 2], range(2, 5))
     assert method.loss(first) == cross_entropy(said(first.images), first.labels), "the first task is learned plainly"
-    method.old_classes.fill_(2)
     loss = method.loss(second)
     _, shown, old = net.shown
-    places = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in old]
+    indices = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in old]
     among_new = cross_entropy(said(shown)[:, [2, 4]], torch.tensor([0, 1, 0]))
-    torch.testing.assert_close(loss, among_new + cross_entropy(said(old), first.labels[places]))
+    torch.testing.assert_close(loss, among_new + cross_entropy(said(old), first.labels[indices]))
+
+
+def test_er_ace_lets_new_pictures_compete_with_classes_to_come() -> None:
+    """As in the authors' code, whose head has room for all classes from the start."""
+    method, net = learner(ERACE, ErAceSettings(buffer_size=4, replay_batch=3, rivals="unseen"))
+    first = batch(0, [0, 1, 0, 1])
+    method.loss(first)
+    # Class 3 is of the task, but not in the batch; class 4 is to come.
+    loss = method.loss(batch(1, [2, 2], range(2, 4)))
+    shown, old = net.shown[1:]
+    indices = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in old]
+    among = cross_entropy(said(shown)[:, [2, 4]], torch.tensor([0, 0]))
+    torch.testing.assert_close(loss, among + cross_entropy(said(old), first.labels[indices]))
+
+
+@pytest.mark.parametrize(("rivals", "outputs"), [("unseen", [6, 6, 6]), ("batch", [2, 5, 6])])
+def test_er_ace_has_room_for_the_classes_that_compete(rivals: str, outputs: list[int], stream: Stream) -> None:
+    settings = ErAceSettings(width=1 / 16, rivals=rivals)  # type: ignore[arg-type]
+    method = ERACE(settings, 1, (8, 8), AUGMENT, seeded(0, "method"))
+    for task, count in zip(stream, outputs, strict=True):
+        method.begin_task(task)
+        assert method.net.classes == count
+        assert method.logits(torch.zeros(2, 1, 8, 8)).shape[1] == task.classes.stop, "of classes seen"
 
 
 def test_er_ace_sends_old_classes_no_gradient() -> None:
@@ -170,20 +192,11 @@ def test_er_ace_sends_old_classes_no_gradient() -> None:
     torch.testing.assert_close(logits.grad, torch.tensor([[0.0, share, 0.0, -share]]))
 
 
-def test_er_ace_counts_old_classes_when_a_task_begins(stream: Stream) -> None:
-    method = ERACE(RehearsalSettings(width=1 / 16), 1, (8, 8), AUGMENT, seeded(0, "method"))
-    counts = []
-    for task in stream:
-        method.begin_task(task)
-        counts.append(int(method.old_classes))
-    assert counts == [0, 2, 5]
-
-
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
         ({"buffer_size": 0}, "--buffer-size 0 is too small"),
-        ({"replay_batch": 1}, "--replay 1 is too small"),
+        ({"replay_batch": 1}, "--replay-batch 1 is too small"),
         ({"alpha": -1}, "--alpha -1 must be a number that is not negative"),
         ({"beta": math.nan}, "--beta nan"),
         ({"backbone": "vit"}, "--backbone vit is not known: choose resnet or separable"),

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,99 +6,22 @@ from torch import Tensor, nn
 
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
-from sparc.data.stream import Stream, Task
+from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods import METHODS, Batch, Costs, Method, Phase, Recipe, Settings
-from sparc.train import Observer, StageReport, Trainer, TrainingReport, evaluate, seeded
+from sparc.methods import METHODS, Batch, Phase, Recipe, Settings
+from sparc.train import Trainer, evaluate, seeded
 from sparc.train.optimizer import new_optimizer
 from sparc.train.trainer import in_batches
 from tests.examples import AUGMENT
+from tests.train.least import RECIPE, Linear, Watcher, linear
 
-RECIPE = Recipe(epochs=2, batch_size=16)
-
-
-class Watcher(Observer):
-    def __init__(self) -> None:
-        self.epochs: list[TrainingReport] = []
-        self.stages: list[StageReport] = []
-
-    def training(self, report: TrainingReport) -> None:
-        self.epochs.append(report)
-
-    def stage(self, report: StageReport) -> None:
-        self.stages.append(report)
-
-
-class Linear(Method):
-    """The least method there is: a linear classifier with a head a task."""
-
-    def __init__(self, settings: Settings, channels: int, image_size: tuple[int, int], generator: object) -> None:
-        nn.Module.__init__(self)
-        self.heads = nn.ModuleList()
-        self.unused = nn.Parameter(torch.zeros(1))
-        self.calls: list[str] = []
-
-    def begin_task(self, task: Task) -> None:
-        self.calls.append(f"begin {task.index}")
-        head = nn.Linear(64, len(task.classes))
-        nn.init.zeros_(head.weight)
-        nn.init.zeros_(head.bias)
-        self.heads.append(head)
-
-    def loss(self, batch: Batch) -> Tensor:
-        self.calls.append("loss last" if batch.last_epoch else "loss")
-        return nn.functional.cross_entropy(self.logits(batch.images), batch.labels)
-
-    def after_step(self) -> None:
-        self.calls.append("step")
-
-    def end_task(self, task: Task) -> None:
-        self.calls.append(f"end {task.index}")
-
-    def logits(self, images: Tensor) -> Tensor:
-        return torch.cat([head(images.flatten(1)) for head in self.heads], dim=1)
-
-    def costs(self) -> Costs:
-        return Costs(0)
-
-
-def linear() -> Linear:
-    return Linear(Settings(), 1, (8, 8), AUGMENT, None)
+AS_THEY_ARE = Augment((0.0,), (1 / 255,))
 
 
 def test_hooks_are_called_in_order(stream: Stream, augment: Augment) -> None:
     method = linear()
     Trainer(method, replace(RECIPE, batch_size=100), seed=0).learn(stream[0])
     assert method.calls == ["begin 0", "loss", "step", "loss last", "step", "end 0"]
-
-
-def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream, augment: Augment) -> None:
-    class Two(Linear):
-        def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-            head = self.heads[-1]
-            return [
-                Phase(replace(recipe, epochs=1), "weights", parameters=[head.weight]),
-                Phase(replace(recipe, epochs=3, lr=0.5), "bias", parameters=[head.bias], loss=self.bias_loss),
-            ]
-
-        def bias_loss(self, batch: Batch) -> Tensor:
-            assert torch.equal(self.heads[-1].weight, self.after_first)
-            return self.heads[-1].bias.sum()
-
-        def after_step(self) -> None:
-            if not self.heads[-1].bias.any():
-                self.after_first = self.heads[-1].weight.detach().clone()
-
-    method, watcher = Two(Settings(), 1, (8, 8), AUGMENT, None), Watcher()
-    Trainer(method, replace(RECIPE, batch_size=100), 0, watcher).learn(stream[0])
-    assert method.heads[0].weight.any(), "the first phase trained the weights"
-    assert method.heads[0].bias.tolist() == [-1.5, -1.5], "three steps of .5 down a slope of 1"
-    assert [(r.phase, r.epoch, r.epochs) for r in watcher.epochs] == [
-        ("weights", 1, 1),
-        ("bias", 1, 3),
-        ("bias", 2, 3),
-        ("bias", 3, 3),
-    ]
 
 
 def test_the_schedule_sets_the_rate_of_every_epoch(stream: Stream, augment: Augment) -> None:
@@ -133,7 +55,7 @@ def test_training_pictures_are_augmented_and_test_pictures_are_not(stream: Strea
             return super().loss(batch)
 
     augment = Augment((0.0,), (1 / 255,), padding=4)
-    Trainer(Watching(Settings(), 1, (8, 8), AUGMENT, None), replace(RECIPE, batch_size=100), 0).learn(stream[0])
+    Trainer(Watching(Settings(), 1, (8, 8), augment, None), replace(RECIPE, batch_size=100), 0).learn(stream[0])
     raw_images = {image.numpy().tobytes() for image in stream[0].train.images.float()}
     shown = [image.round().numpy().tobytes() in raw_images for image in torch.cat(seen)]
     assert sum(shown) < len(shown) / 4
@@ -201,20 +123,48 @@ def test_a_loss_that_is_no_number_stops_with_task_epoch_and_step(stream: Stream,
         trainer.learn(stream[1])
 
 
-@pytest.mark.parametrize(
-    ("recipe", "kind"),
-    [(Recipe(optimizer="adam", lr=0.1), torch.optim.Adam), (Recipe(momentum=0.9, lr=0.1), torch.optim.SGD)],
-)
-def test_optimizers_step_as_torchs_plain_ones(recipe: Recipe, kind: type[torch.optim.Optimizer]) -> None:
+PLAIN = {
+    "adam": (Recipe(optimizer="adam", lr=0.1, weight_decay=0.1), torch.optim.Adam, {}),
+    "adamw": (Recipe(optimizer="adamw", lr=0.1, weight_decay=0.1), torch.optim.AdamW, {}),
+    "sgd": (Recipe(momentum=0.9, lr=0.1, weight_decay=0.1), torch.optim.SGD, {"momentum": 0.9}),
+    "nesterov": (
+        Recipe(momentum=0.9, nesterov=True, lr=0.1, weight_decay=0.1),
+        torch.optim.SGD,
+        {"momentum": 0.9, "nesterov": True},
+    ),
+}
+
+
+@pytest.mark.parametrize(("recipe", "kind", "more"), PLAIN.values(), ids=PLAIN)
+def test_optimizers_step_as_torchs_plain_ones(
+    recipe: Recipe, kind: type[torch.optim.Optimizer], more: dict[str, object]
+) -> None:
     ours, plain = (nn.Parameter(torch.tensor([1.0, -2.0, 3.0])) for _ in range(2))
-    momentum = {"momentum": recipe.momentum} if kind is torch.optim.SGD else {}
-    pairs = [(ours, new_optimizer(recipe, [ours])), (plain, kind([plain], lr=0.1, foreach=False, **momentum))]
+    one = new_optimizer(Phase(recipe, parameters=[ours]), linear())
+    pairs = [(ours, one), (plain, kind([plain], lr=0.1, weight_decay=0.1, foreach=False, **more))]
     for parameter, optimizer in pairs:
         for _ in range(5):
             optimizer.zero_grad()
             (parameter**2).sum().backward()
             optimizer.step()
     torch.testing.assert_close(ours, plain)
+
+
+def test_a_batch_knows_where_it_comes_from(stream: Stream) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    class Watching(Linear):
+        def loss(self, batch: Batch) -> Tensor:
+            assert torch.equal(batch.raw_images, batch.task.train.images[batch.indices])
+            assert torch.equal(batch.labels, batch.task.train.labels[batch.indices])
+            assert set(batch.labels.tolist()) <= set(batch.task.classes)
+            seen.append((batch.task.index, batch.epoch, batch.epochs))
+            return super().loss(batch)
+
+    trainer = Trainer(Watching(Settings(), 1, (8, 8), AUGMENT, None), replace(RECIPE, batch_size=100), 0)
+    for task in stream[:2]:
+        trainer.learn(task)
+    assert seen == [(0, 0, 2), (0, 1, 2), (1, 0, 2), (1, 1, 2)]
 
 
 def test_seeds_are_apart_for_every_purpose() -> None:
@@ -248,9 +198,7 @@ def test_class_il_and_task_il_by_hand() -> None:
         ImageSet(answers[:3], torch.tensor([0, 0, 0]), names),
         ImageSet(answers[3:], torch.tensor([3]), names),
     ]
-    result = evaluate(
-        Fixed(Settings(), 1, (8, 8), AUGMENT, None), sets, [range(2), range(2, 6)], lambda images: images.float()
-    )
+    result = evaluate(Fixed(Settings(), 1, (8, 8), AS_THEY_ARE, None), sets, [range(2), range(2, 6)])
     assert result.class_il == pytest.approx([100 / 3, 100])
     assert result.task_il == pytest.approx([200 / 3, 100])
     assert result.task_confusion == [[2, 1], [0, 1]]
@@ -261,7 +209,7 @@ def test_more_pictures_than_fit_at_once_are_all_tested() -> None:
     pictures[:, 0, 0, 1] = 1
     labels = torch.tensor([0, 1, 1, 1]).repeat(250)
     sets = [ImageSet(pictures, labels, tuple("abcdef"))]
-    result = evaluate(Fixed(Settings(), 1, (8, 8), AUGMENT, None), sets, [range(6)], lambda images: images.float())
+    result = evaluate(Fixed(Settings(), 1, (8, 8), AS_THEY_ARE, None), sets, [range(6)])
     assert result.class_il == [75.0]
 
 

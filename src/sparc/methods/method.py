@@ -107,6 +107,8 @@ class Method(ResizableBuffers, ABC):
     """What it is told of the stream beforehand, where that is known: how many tasks or classes there will be."""
     sees_old_tasks: ClassVar[bool] = False
     """It is given old tasks' pictures again, so it is an upper bound and does not compete."""
+    frozen_parts: ClassVar[tuple[str, ...]] = ()
+    """Lists in its state, one entry a task, that do not change by a byte once their task is over."""
     notes: ClassVar[frozenset[str]] = frozenset()
     """Buffers with what it measures for a report, which are not counted among what it keeps."""
 

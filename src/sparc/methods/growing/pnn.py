@@ -24,6 +24,7 @@ class PNN(Method):
     paper = "Rusu et al., 2016"
     needs_task_id = True
     Settings = NetSettings
+    frozen_parts = ("net.columns",)
 
     def __init__(
         self, settings: NetSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator

@@ -24,12 +24,12 @@ from torch.func import functional_call
 from sparc.data.stream import Task
 from sparc.errors import InputError
 from sparc.methods.method import Batch, Phase
+from sparc.methods.parts.masks import WeightOwners, smallest
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
 from sparc.methods.recipe import Recipe
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 
-MOST_TASKS = 255
 UNKNOWN_SHARE = 0.5
 """Of the free weights that is given up where nobody knows how many tasks will come."""
 
@@ -60,6 +60,7 @@ class PackNet(SingleNet):
     needs_task_id = True
     knows_ahead = frozenset({"tasks"})
     Settings = PackNetSettings
+    frozen_parts = ("heads",)
     recipe = Recipe(lr=0.001, momentum=0.9)
 
     def __init__(self, settings: PackNetSettings, *rest: Any) -> None:
@@ -67,10 +68,8 @@ class PackNet(SingleNet):
         self.prune_share, self.retrain = settings.prune, settings.retrain
         self.heads = Heads(self.net.head.in_features, self.generator)
         """One a task, put in the place of the net's own, which has no outputs."""
-        weights = self.packed().values()
-        self.owners = TensorList(len(weights))
-        """Which task each weight belongs to, counted from 1; 0 where it is free."""
-        self.owners.set([torch.zeros_like(weight, dtype=torch.uint8) for weight in weights])
+        weights = list(self.packed().values())
+        self.owners = WeightOwners(weights)
         self.fixed = TensorList(len(weights))
         """What those weights are that the current task may not change, while it is learned."""
 
@@ -79,11 +78,8 @@ class PackNet(SingleNet):
         return {name: parameter for name, parameter in self.net.named_parameters() if parameter.ndim == 4}
 
     def begin_task(self, task: Task) -> None:
-        if len(self.heads) == MOST_TASKS:
-            raise InputError(f"PackNet's masks tell {MOST_TASKS} tasks apart, and there are more")
+        self.owners.claim(len(self.heads) + 1)
         self.heads.add(len(task.classes))
-        for owner in self.owners:
-            owner.masked_fill_(owner == 0, len(self.heads))
         self.fixed.set([weight.detach().clone() for weight in self.packed().values()])
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
@@ -103,15 +99,11 @@ class PackNet(SingleNet):
     @torch.no_grad()
     def prune(self, share: float) -> None:
         """Of each layer's weights that the task has trained, set the smallest free."""
-        current = len(self.heads)
-        for weight, owner, fixed in zip(self.packed().values(), self.owners, self.fixed, strict=True):
-            mine = owner == current
-            sizes = weight[mine].abs()
-            smallest = torch.zeros_like(sizes, dtype=torch.bool)
-            smallest[sizes.argsort(stable=True)[: round(share * len(sizes))]] = True
-            given_up = mine.masked_scatter(mine, smallest)
-            for tensor in (weight, owner, fixed):
-                tensor[given_up] = 0
+        weights, mine = list(self.packed().values()), self.owners.of(len(self.heads))
+        given_up = [smallest(weight, own, share) for weight, own in zip(weights, mine, strict=True)]
+        self.owners.release(given_up)
+        for tensor, mask in zip((*weights, *self.fixed), (*given_up, *given_up), strict=True):
+            tensor[mask] = 0
 
     def loss(self, batch: Batch) -> Tensor:
         logits = self._answer(batch.images, {}, task=-1)
@@ -120,9 +112,9 @@ class PackNet(SingleNet):
     @torch.no_grad()
     def after_step(self) -> None:
         """Put back what the optimizer had no business with: momentum and weight decay move what takes no gradient."""
-        current = len(self.heads)
-        for weight, owner, fixed in zip(self.packed().values(), self.owners, self.fixed, strict=True):
-            weight.copy_(torch.where(owner == current, weight, fixed))
+        mine = self.owners.of(len(self.heads))
+        for weight, own, fixed in zip(self.packed().values(), mine, self.fixed, strict=True):
+            weight.copy_(torch.where(own, weight, fixed))
 
     def end_task(self, task: Task) -> None:
         self.fixed.clear()
@@ -156,8 +148,8 @@ class PackNet(SingleNet):
     def task_logits(self, images: Tensor, task: int) -> Tensor:
         """From the task's own weights and those of the tasks before it."""
         seen = {
-            name: weight * ((owner > 0) & (owner <= task + 1))
-            for (name, weight), owner in zip(self.packed().items(), self.owners, strict=True)
+            name: weight * mask
+            for (name, weight), mask in zip(self.packed().items(), self.owners.until(task + 1), strict=True)
         }
         return self._answer(images, seen, task)
 

@@ -63,6 +63,7 @@ class SPARC(Method):
     paper = "Bhat et al., ICML 2025"
     Settings: ClassVar[type[WorkingSettings]] = SparcSettings
     recipe = Recipe(lr=5e-3, optimizer="adam")
+    frozen_parts = ("net.working",)
     notes = frozenset({"head_norms"})
 
     def __init__(
