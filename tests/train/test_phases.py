@@ -25,7 +25,7 @@ class Sloping(Linear):
         return 3 * self.heads[-1].bias[0] + self.late.sum()
 
 
-def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream, augment: Augment) -> None:
+def test_phases_have_their_own_parameters_loss_epochs_and_rate(stream: Stream) -> None:
     class Two(Linear):
         def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
             head = self.heads[-1]

@@ -1,9 +1,9 @@
 """What nets share to be fast: the layout of maps, and two functions with backward passes of their own.
 
-Autograd's would compute what nobody needs, or slowly. Maps are channels-last throughout: a place's channels lie side by
-side, so a map is also a matrix, a place a row. docs/speed.md has the measurements.
+Autograd's would compute what nobody needs, or slowly. Maps are channels-last throughout: a pixel's channels lie side by
+side, so a map is also a matrix, a pixel a row. docs/speed.md has the measurements.
 
-Shapes: B batch, C input channels, N output channels, H × W the map, P = B·H·W places.
+Shapes: B batch, C input channels, N output channels, H × W the map, P = B·H·W pixels.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def pointwise(x_BCHW: Tensor, own: Tensor, semantic: Tensor) -> Tensor:  # noqa:
 
 
 def two_of_each(x_BCHW: Tensor, weight: Tensor) -> Tensor:  # noqa: N803
-    """Every second place in both directions; each channel goes to two, with a weight [2 C, 1, 1, 1] each."""
+    """Every second pixel in both directions; each channel goes to two, with a weight [2 C, 1, 1, 1] each."""
     if _leave_to_autograd(x_BCHW):
         return conv2d(x_BCHW, weight, stride=2, groups=x_BCHW.shape[1])
     out: Tensor = _TwoOfEach.apply(x_BCHW, weight)  # type: ignore[no-untyped-call]
@@ -77,7 +77,7 @@ class _Pointwise(Function):
         x_gradient = conv2d(gradient, filters.transpose(0, 1)) if for_x else None
         first, last = 0 if for_own else ctx.own, len(filters) if for_semantic else ctx.own
         # Not gradient × x: with the stem's 3 channels that takes five times as long.
-        filter_gradient = (places(x).T @ places(gradient)[:, first:last]).T[:, :, None, None]
+        filter_gradient = (pixel_rows(x).T @ pixel_rows(gradient)[:, first:last]).T[:, :, None, None]
         return (
             x_gradient,
             filter_gradient[: ctx.own] if for_own else None,
@@ -91,7 +91,7 @@ class _TwoOfEach(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         kept = x[:, :, ::2, ::2]
-        twice = places(kept).index_select(1, torch.arange(len(weight), device=x.device) // 2)
+        twice = pixel_rows(kept).index_select(1, torch.arange(len(weight), device=x.device) // 2)
         ctx.save_for_backward(twice, weight)
         ctx.shape = x.shape
         return (twice * weight.flatten()).view(*kept.movedim(1, -1).shape[:-1], -1).movedim(-1, 1)
@@ -101,7 +101,7 @@ class _TwoOfEach(Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         twice, weight = ctx.saved_tensors
         batch, channels, height, width = ctx.shape
-        rows = places(gradient)
+        rows = pixel_rows(gradient)
         first, second = rows.view(-1, channels, 2).unbind(2)
         first_weight, second_weight = weight.view(channels, 2).unbind(1)
         x_gradient = rows.new_zeros(batch, height, width, channels)
@@ -110,6 +110,6 @@ class _TwoOfEach(Function):
         return x_gradient.movedim(-1, 1), (twice * rows).sum(0).view(weight.shape)
 
 
-def places(x_BCHW: Tensor) -> Tensor:  # noqa: N803
+def pixel_rows(x_BCHW: Tensor) -> Tensor:  # noqa: N803
     """[P, C]: no copy of a channels-last map."""
     return x_BCHW.movedim(1, -1).reshape(-1, x_BCHW.shape[1])

@@ -16,14 +16,16 @@ class GrowingNet(nn.Module, ABC):
     generator: Generator
     head: Head
 
-    mode: bool | None = None
-    """Of a copy: whether it stays in training mode, or in eval mode, whatever its owner does."""
+    stays_eval = False
 
-    def as_copy(self, training: bool = False) -> Self:
-        """Made to follow another net: it takes no gradient, also where it grows, and stays in its mode."""
-        self.mode = training
+    def as_copy(self, stays_eval: bool = True) -> Self:
+        """Made to follow another net: it takes no gradient, also where it grows.
+
+        It stays in eval mode, or else goes into training mode with its owner, so as to gather statistics of its own.
+        """
+        self.stays_eval = stays_eval
         self.requires_grad_(False)
-        return self.train()
+        return self.train(not stays_eval)
 
     @torch.no_grad()
     def become(self, net: "GrowingNet") -> None:
@@ -34,7 +36,7 @@ class GrowingNet(nn.Module, ABC):
     def follow(self, net: "GrowingNet", keep: float) -> None:
         """Move to another net's parameters by 1 − keep of the way; new classes start where they are there.
 
-        Running statistics stay its own, which it gathers in training mode.
+        Running statistics stay its own, as it gathers them in training mode.
         """
         if missing := net.classes - self.classes:
             known = self.classes
@@ -44,26 +46,21 @@ class GrowingNet(nn.Module, ABC):
             own.lerp_(other, 1 - keep)
 
     def train(self, mode: bool = True) -> Self:
-        return super().train(mode if self.mode is None else self.mode)
+        return super().train(mode and not self.stays_eval)
 
     @property
     def classes(self) -> int:
         return self.head.out_features
 
-    @torch.no_grad()
     def add_classes(self, classes: int) -> None:
         """Grow the head; the classes it has keep their weights."""
         if classes < 1:
             raise InputError(f"a task has at least one class, not {classes}")
-        known = self.head
-        self.head = Head(known.in_features, known.out_features + classes, self.generator).to(known.weight.device)
-        self.head.weight[: known.out_features] = known.weight
-        self.head.bias[: known.out_features] = known.bias
-        self.head.requires_grad_(known.weight.requires_grad)
+        self.head = self.head.grown(classes, self.generator)
 
     @abstractmethod
     def features(self, x: Tensor) -> Tensor:
-        """What the head sees: the last map, averaged over its places."""
+        """What the head sees: the last map, averaged over its pixels."""
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.head(self.features(x))

@@ -3,10 +3,10 @@
 Batch norms are folded into the point-wise filters, the own and the semantic filters joined once and for all, and
 working memories, which have the same layout but for their heads, evaluated several at a time.
 
-Maps are channels-last: a place's channels lie side by side, those of one memory after those of another, so that a map
-of several memories is also a matrix for each of them, with a place a row. docs/speed.md has the measurements.
+Maps are channels-last: a pixel's channels lie side by side, those of one memory after those of another, so that a map
+of several memories is also a matrix for each of them, with a pixel a row. docs/speed.md has the measurements.
 
-Shapes: K working memories, B batch, C input and N output channels, H × W the map, P = B·H·W places.
+Shapes: K working memories, B batch, C input and N output channels, H × W the map, P = B·H·W pixels.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from sparc.errors import InputError
-from sparc.nn.functions import channels_last, places, two_of_each
+from sparc.nn.functions import channels_last, pixel_rows, two_of_each
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
 
@@ -151,10 +151,10 @@ def _separable(x: Tensor, conv: FoldedConv, memories: slice, onto: Tensor | None
     count, filters, channels = pointwise.shape
     # The product is added to what is there already, so the bias costs nothing more.
     bias = bias.flatten()
-    out = bias.repeat(batch * height * width, 1) if onto is None else places(onto).add_(bias)
-    # A grouped 1×1 convolution leaves oneDNN's fast path; a batched product over the places does not.
+    out = bias.repeat(batch * height * width, 1) if onto is None else pixel_rows(onto).add_(bias)
+    # A grouped 1×1 convolution leaves oneDNN's fast path; a batched product over the pixels does not.
     by_memory = out.view(-1, count, filters).transpose(0, 1)
-    by_memory.baddbmm_(places(x).view(-1, count, channels).transpose(0, 1), pointwise.mT)
+    by_memory.baddbmm_(pixel_rows(x).view(-1, count, channels).transpose(0, 1), pointwise.mT)
     return out.view(batch, height, width, -1).movedim(-1, 1)
 
 

@@ -1,7 +1,7 @@
 """A net that grows by a column a task, each one fed by all columns before it.
 
 Rusu et al., "Progressive Neural Networks", 2016, with a ResNet as column. What older columns say at each layer is
-scaled, channel by channel and place by place, brought to one column's number of channels by a 1×1 convolution, and sent
+scaled, channel by channel and pixel by pixel, brought to one column's number of channels by a 1×1 convolution, and sent
 through a residual layer of its own, whose output joins the column's next layer; after the last layer it goes to a head
 of its own. The layout of these adapters is that of the field's implementation, Mammoth's.
 """

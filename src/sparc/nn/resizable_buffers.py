@@ -29,18 +29,18 @@ class TensorList(ResizableBuffers):
     def __init__(self, count: int) -> None:
         super().__init__()
         self.count = count
-        for place in range(count):
-            self.register_buffer(str(place), torch.empty(0))
+        for index in range(count):
+            self.register_buffer(str(index), torch.empty(0))
 
     def __len__(self) -> int:
         return self.count
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (getattr(self, str(place)) for place in range(self.count))
+        return (getattr(self, str(index)) for index in range(self.count))
 
     def set(self, tensors: Sequence[Tensor]) -> None:
-        for place, tensor in enumerate(tensors):
-            setattr(self, str(place), tensor)
+        for index, tensor in enumerate(tensors):
+            setattr(self, str(index), tensor)
 
     def clear(self) -> None:
         self.set([tensor.new_empty(0) for tensor in self])

@@ -40,7 +40,7 @@ class ResidualBlock(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        # A 1×1 convolution of stride 2 reads every second place only. Handed a channels-last map of fewer than 8
+        # A 1×1 convolution of stride 2 reads every second pixel only. Handed a channels-last map of fewer than 8
         # channels, oneDNN's own writes beyond its memory (torch 2.13).
         seen = x[:, :, :: self.stride, :: self.stride]
         return relu(self.second(relu(self.first(x))) + self.shortcut(seen))

@@ -107,7 +107,7 @@ class WorkingMemory(Freezable):
         self.head = Head(units[-1].own + units[-1].shared, classes, generator)
 
     def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
-        """What the head sees: the last map, averaged over its places."""
+        """What the head sees: the last map, averaged over its pixels."""
         stem, *rest = semantic.filters
         x = self.stem(channels_last(x), stem).relu_()
         for block, first, second in zip(self.blocks, rest[::2], rest[1::2], strict=True):
@@ -123,11 +123,11 @@ class WorkingMemory(Freezable):
         return (module for module in self.modules() if isinstance(module, SeparableConv))
 
     @torch.no_grad()
-    def keep_outputs(self, places: list[int]) -> None:
+    def keep_outputs(self, indices: list[int]) -> None:
         """Drop all other outputs of the head, weights and all."""
-        head = Head(self.head.in_features, len(places), Generator()).to(self.head.weight.device)
-        head.weight.copy_(self.head.weight[places])
-        head.bias.copy_(self.head.bias[places])
+        head = Head(self.head.in_features, len(indices), Generator()).to(self.head.weight.device)
+        head.weight.copy_(self.head.weight[indices])
+        head.bias.copy_(self.head.bias[indices])
         self.head = head
         if self.frozen:
             self.freeze()

@@ -57,9 +57,9 @@ class Checkpoints:
         self.warn = warn
 
     def write(self, snapshot: Snapshot) -> None:
-        place = self.folder / f"step-{snapshot.step}"
-        shutil.rmtree(place, ignore_errors=True)  # one that could not be read
-        with whole_folder(place) as part:
+        folder = self.folder / f"step-{snapshot.step}"
+        shutil.rmtree(folder, ignore_errors=True)  # one that could not be read
+        with whole_folder(folder) as part:
             weights = part / "state.safetensors"
             _save(snapshot.tensors, weights)
             files.boundary("tensors written", weights)
@@ -75,7 +75,7 @@ class Checkpoints:
             }
             text = json.dumps({"sha256": _digest(content), "content": content}, allow_nan=False)
             (part / "state.json").write_text(text)
-        for older in _places(self.folder)[KEPT:]:
+        for older in _step_folders(self.folder)[KEPT:]:
             files.boundary("older one removed", older)
             shutil.rmtree(older, ignore_errors=True)
 
@@ -83,26 +83,26 @@ class Checkpoints:
         """The newest that is whole; what was left unfinished, or is damaged, is cleared away."""
         for part in self.folder.glob(f"step-*{UNFINISHED}"):
             shutil.rmtree(part, ignore_errors=True)
-        places = _places(self.folder)
-        for number, place in enumerate(places, 1):
-            then = "the one before it is looked at" if number < len(places) else "the run starts over"
+        folders = _step_folders(self.folder)
+        for number, folder in enumerate(folders, 1):
+            then = "the one before it is looked at" if number < len(folders) else "the run starts over"
             try:
-                return self._read(place)
+                return self._read(folder)
             except _DamagedError as error:
-                self.warn(f"checkpoint {place} is damaged ({error}) and was removed: {then}")
-                shutil.rmtree(place, ignore_errors=True)
+                self.warn(f"checkpoint {folder} is damaged ({error}) and was removed: {then}")
+                shutil.rmtree(folder, ignore_errors=True)
             except OSError as error:
-                self.warn(f"checkpoint {place} cannot be read ({error.strerror}): {then}")
+                self.warn(f"checkpoint {folder} cannot be read ({error.strerror}): {then}")
         return None
 
     def clear(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _read(self, place: Path) -> Snapshot:
-        content = _read_content(place)
+    def _read(self, folder: Path) -> Snapshot:
+        content = _read_content(folder)
         if content["run"] != self.run:
-            raise InputError(f"checkpoint {place} is of another run: move it away, or start over with --fresh")
-        weights = _bytes(place / "state.safetensors")
+            raise InputError(f"checkpoint {folder} is of another run: move it away, or start over with --fresh")
+        weights = _bytes(folder / "state.safetensors")
         if hashlib.sha256(weights).hexdigest() != content["state.safetensors"]:
             raise _DamagedError("state.safetensors does not match its checksum")
         changes = [
@@ -117,26 +117,26 @@ class Checkpoints:
 
 def newest_content(folder: Path) -> dict[str, Any] | None:
     """What the newest checkpoint in a folder says, without its tensors; None where there is none to be read."""
-    for place in _places(folder):
+    for step in _step_folders(folder):
         try:
-            return _read_content(place)
+            return _read_content(step)
         except (_DamagedError, OSError):
             continue
     return None
 
 
-def _places(folder: Path) -> list[Path]:
+def _step_folders(folder: Path) -> list[Path]:
     """Newest first."""
     steps = {
-        int(found[1]): place
-        for place in (folder.iterdir() if folder.is_dir() else ())
-        if (found := re.fullmatch(r"step-(\d{1,18})", place.name))
+        int(found[1]): path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if (found := re.fullmatch(r"step-(\d{1,18})", path.name))
     }
     return [steps[step] for step in sorted(steps, reverse=True)]
 
 
-def _read_content(place: Path) -> dict[str, Any]:
-    text = _bytes(place / "state.json")
+def _read_content(folder: Path) -> dict[str, Any]:
+    text = _bytes(folder / "state.json")
     try:
         whole = json.loads(text)
         content: dict[str, Any] = whole["content"]
@@ -146,7 +146,7 @@ def _read_content(place: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _DamagedError(f"state.json cannot be read: {type(error).__name__}") from error
     if version != FORMAT:
-        raise InputError(f"checkpoint {place} is of format {version}, not {FORMAT}: start over with --fresh")
+        raise InputError(f"checkpoint {folder} is of format {version}, not {FORMAT}: start over with --fresh")
     if missing := KEYS - content.keys():
         raise _DamagedError(f"state.json lacks {', '.join(sorted(missing))}")
     return content

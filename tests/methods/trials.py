@@ -1,0 +1,262 @@
+"""Methods of five kinds that are still to come, in their smallest form: what the contract has to carry.
+
+Each keeps to its idea and leaves out what does not bear on the contract; none of them is measured by anybody.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import interpolate, mse_loss, normalize
+
+from sparc.data.augment import Augment, Views
+from sparc.data.imageset import ImageSet
+from sparc.data.stream import Task
+from sparc.methods import Batch, Method, ParameterGroup, Phase, Recipe, Settings
+from sparc.methods.parts.buffer import Buffer
+from sparc.methods.parts.contrastive import supervised_contrastive
+from sparc.methods.parts.gaussians import ClassGaussians
+from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.parts.single import SingleNet, SingleNetSettings
+from sparc.nn.head import Head
+from sparc.nn.pretrained import Pretrained
+from sparc.nn.resizable_buffers import TensorList
+from sparc.train import accuracy
+
+
+class FeCAM(SingleNet):
+    """Prototypes: the extractor is frozen after the first task, and later ones have no phase at all."""
+
+    recipe = Recipe(lr=0.1)
+
+    def __init__(self, settings: SingleNetSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        self.gaussians = ClassGaussians(self.net.head.in_features, tied=False)
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        return [] if task.index else [Phase(recipe)]
+
+    def end_task(self, task: Task) -> None:
+        self.net.eval()
+        self.gaussians.add(self.predict_batched(self.tukey, task.train.images), task.train.labels)
+
+    def tukey(self, images: Tensor) -> Tensor:
+        return self.net.features(images).clamp_min(0).sqrt()
+
+    def logits(self, images: Tensor) -> Tensor:
+        covariances = self.gaussians.covariances(1, 1)
+        deviations = covariances.diagonal(dim1=1, dim2=2).sqrt()
+        correlations = covariances / (deviations[:, :, None] * deviations[:, None])
+        return -self.gaussians.distances(self.tukey(images), correlations).float()
+
+
+class CLSER(Rehearsal):
+    """Rehearsal with two copies that follow the net: the surer one is the target, the stable one answers."""
+
+    recipe = Recipe(lr=0.1)
+    keep, weight = 0.9, 0.15
+    rates = (("plastic", 0.9), ("stable", 0.5))
+
+    def __init__(self, settings: RehearsalSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        self.plastic, self.stable = (self.new_net(Generator()).as_copy(stays_eval=False) for _ in range(2))
+        self.steps: Tensor
+        self.register_buffer("steps", torch.tensor(0))
+
+    def loss(self, batch: Batch) -> Tensor:
+        if not len(self.buffer):
+            self.buffer.add(batch.raw_images, batch.labels)
+            return batch.cross_entropy(self.net(batch.images))
+        images, labels, _ = self.replay()
+        logits = self.net(torch.cat((batch.images, images)))
+        with torch.no_grad():
+            plastic, stable = self.plastic(images), self.stable(images)
+        right = [said.softmax(1).gather(1, labels[:, None]) for said in (plastic, stable)]
+        target = torch.where(right[0] > right[1], plastic, stable)
+        self.buffer.add(batch.raw_images, batch.labels)
+        both = torch.cat((batch.labels, labels))
+        return batch.cross_entropy(logits, both) + self.weight * mse_loss(logits[len(batch.labels) :], target)
+
+    def begin_task(self, task: Task) -> None:
+        super().begin_task(task)
+        for name, _ in self.rates:
+            getattr(self, name).follow(self.net, 1.0)  # grows with it
+
+    def after_step(self) -> None:
+        self.steps += 1
+        keep = min(1 - 1 / (int(self.steps) + 1), self.keep)
+        for name, rate in self.rates:
+            if torch.rand((), generator=self.generator) < rate:
+                getattr(self, name).follow(self.net, keep)
+
+    def logits(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.stable(images)
+        return logits
+
+
+class Co2L(SingleNet):
+    """Two phases on pictures that the method brings: a representation by contrast, and a probe of it."""
+
+    recipe = Recipe(lr=0.05, momentum=0.9, schedule="cosine", lr_warm_up=1)
+
+    def __init__(
+        self, settings: SingleNetSettings, channels: int, size: tuple[int, int], augment: Augment, generator: Generator
+    ) -> None:
+        strong = replace(augment, padding=1)
+        super().__init__(settings, channels, size, strong, generator)
+        self.project = Head(self.net.head.in_features, 8, generator)
+        self.before = self.new_net(Generator()).as_copy()
+        self.buffer = Buffer(12, generator, "balanced")
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        def both() -> ImageSet:
+            return self.buffer.joined(task.train) if len(self.buffer) else task.train
+
+        probe = replace(recipe, epochs=2 * recipe.epochs, lr=0.5, schedule="constant", milestones=(0.6, 0.8))
+        trunk = [value for name, value in self.net.named_parameters() if not name.startswith("head")]
+        groups = [ParameterGroup(trunk), ParameterGroup(list(self.project.parameters()), lr_scale=2)]
+        return [
+            Phase(recipe, "represent", groups, images=both),
+            Phase(probe, "probe", list(self.net.head.parameters()), self.probe_loss, images=both),
+        ]
+
+    def loss(self, batch: Batch) -> Tensor:
+        images = torch.cat((batch.images, self.augment(batch.raw_images, self.generator)))
+        labels = batch.labels.repeat(2)
+        current = labels >= batch.task.classes.start
+        projected = self.project(self.net.features(images))
+        loss = supervised_contrastive(projected, labels, 0.5, anchors=current)
+        if self.before.classes:
+            with torch.no_grad():
+                past = normalize(self.before.features(images), dim=1)
+            now = normalize(self.net.features(images), dim=1)
+            loss = loss + mse_loss(now @ now.T, past @ past.T)
+        return loss
+
+    def probe_loss(self, batch: Batch) -> Tensor:
+        self.net.eval()
+        with torch.no_grad():
+            features = self.net.features(batch.images)
+        return batch.cross_entropy(self.net.head(features))
+
+    def end_task(self, task: Task) -> None:
+        self.before.become(self.net)
+        self.buffer.add(task.train.images, task.train.labels)
+
+
+class NISPA(SingleNet):
+    """As many rounds as accuracy allows, each of which frees some weights; what older tasks need takes no step."""
+
+    recipe = Recipe(lr=0.05)
+    most_rounds, step = 4, 0.2
+
+    def __init__(self, settings: SingleNetSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        self.weights = [weight for weight in self.net.parameters() if weight.ndim == 4]
+        self.stable = TensorList(len(self.weights))
+        self.stable.set([torch.zeros_like(weight, dtype=torch.bool) for weight in self.weights])
+        self.accuracies: Tensor
+        self.register_buffer("accuracies", torch.empty(0))
+
+    def begin_task(self, task: Task) -> None:
+        super().begin_task(task)
+        self.accuracies = torch.empty(0)
+        self.task = task
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        over = len(self.accuracies)
+        fallen = over > 1 and self.accuracies[-1] < self.accuracies.max() - 20
+        rounds = over if fallen or over == self.most_rounds else over + 1
+        return [Phase(recipe, f"round {number + 1}", end=lambda: self.judge(task)) for number in range(rounds)]
+
+    def judge(self, task: Task) -> None:
+        self.net.eval()
+        said = self.predict_batched(self.net, task.train.images).argmax(1)
+        self.accuracies = torch.cat((self.accuracies, torch.tensor([accuracy(said, task.train.labels)])))
+
+    def before_step(self) -> None:
+        for weight, stable in zip(self.weights, self.stable, strict=True):
+            assert weight.grad is not None
+            weight.grad.masked_fill_(stable, 0)
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        for weight, stable in zip(self.weights, self.stable, strict=True):
+            stable |= weight.abs() > weight.abs().quantile(1 - self.step * (task.index + 1))
+
+
+@dataclass(frozen=True)
+class PromptSettings(Settings):
+    """Neither width nor depth."""
+
+    pool: int = 4
+    length: int = 2
+
+
+class SmallViT(nn.Module):
+    """Somebody's pre-trained transformer of 16 × 16 pixels."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.patches = nn.Conv2d(3, 16, 4, 4)
+            self.positions = nn.Parameter(torch.randn(16, 16))
+            self.block = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+
+    def forward(self, images: Tensor, prompts: Tensor | None = None) -> Tensor:
+        tokens = self.patches(images).flatten(2).mT + self.positions
+        tokens = tokens if prompts is None else torch.cat((prompts, tokens), 1)
+        features: Tensor = self.block(tokens)[:, : 1 if prompts is None else prompts.shape[1]].mean(1)
+        return features
+
+
+class ForViT:
+    """Views of the size, channels and scale that the pre-trained net wants."""
+
+    def __init__(self, augment: Views) -> None:
+        self.augment = augment
+
+    def __call__(self, images: Tensor, generator: Generator) -> Tensor:
+        return self.sized(self.augment(images, generator))
+
+    def normalize(self, images: Tensor) -> Tensor:
+        return self.sized(self.augment.normalize(images))
+
+    def sized(self, images: Tensor) -> Tensor:
+        return interpolate(images.expand(-1, 3, -1, -1), (16, 16))
+
+
+class L2P(Method):
+    """Prompts for a net that nobody trains, chosen by what the picture looks like to it."""
+
+    Settings = PromptSettings
+    recipe = Recipe(optimizer="adamw", lr=0.1, clip_norm=1.0)
+
+    def __init__(
+        self, settings: PromptSettings, channels: int, size: tuple[int, int], augment: Views, generator: Generator
+    ) -> None:
+        super().__init__(settings, channels, size, ForViT(augment), generator)
+        self.vit = Pretrained(SmallViT())
+        self.keys = nn.Parameter(torch.randn(settings.pool, 16, generator=generator))
+        self.prompts = nn.Parameter(torch.randn(settings.pool, settings.length, 16, generator=generator))
+        self.head = Head(16, 0, generator)
+
+    def begin_task(self, task: Task) -> None:
+        self.head = self.head.grown(len(task.classes), self.generator)
+
+    def answer(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        alike = normalize(self.vit(images), dim=1) @ normalize(self.keys, dim=1).T
+        best, chosen = alike.max(1)
+        return self.head(self.vit(images, self.prompts[chosen])), best
+
+    def loss(self, batch: Batch) -> Tensor:
+        logits, alike = self.answer(batch.images)
+        old = torch.arange(logits.shape[1]) < batch.task.classes.start
+        return batch.cross_entropy(logits.masked_fill(old, -math.inf)) - 0.1 * alike.mean()
+
+    def logits(self, images: Tensor) -> Tensor:
+        return self.answer(images)[0]
