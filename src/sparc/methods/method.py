@@ -114,7 +114,7 @@ class Method(ResizableBuffers, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.kind = cls.__module__.split(".")[-2]
+        *_, cls.kind, _ = ("", *cls.__module__.split("."))
 
     @abstractmethod
     def __init__(
