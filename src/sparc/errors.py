@@ -18,6 +18,16 @@ def reason(error: Exception) -> str:
     return f"it has no {error}" if isinstance(error, KeyError) else str(error)
 
 
+def check_positive(flag: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise InputError(f"{flag} {value:g} must be a positive number")
+
+
+def check_share(flag: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise InputError(f"{flag} {value:g} must lie between 0 and 1")
+
+
 def check_not_negative(flag: str, value: float) -> None:
     if not 0 <= value < math.inf:
         raise InputError(f"{flag} {value:g} must be a number that is not negative")

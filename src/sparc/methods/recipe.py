@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from sparc.errors import InputError, check_not_negative
+from sparc.errors import InputError, check_not_negative, check_positive
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,7 @@ class Recipe:
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if self.batch_size < 2:
             raise InputError(f"--batch-size {self.batch_size} is too small for batch norm: give at least 2")
-        if not (self.lr > 0 and math.isfinite(self.lr)):
-            raise InputError(f"--lr {self.lr:g} must be a positive number")
+        check_positive("--lr", self.lr)
         if not 0 <= self.momentum < 1:
             raise InputError(f"--momentum {self.momentum:g} must be at least 0 and below 1")
         if self.momentum and self.optimizer != "sgd":
@@ -64,8 +63,8 @@ class Recipe:
             raise InputError(f"--lr-drop {self.lr_drop:g} must be above 0 and at most 1")
         check_not_negative("--lr-warm-up", self.lr_warm_up)
         for flag, most in (("--clip-norm", self.clip_norm), ("--clip-value", self.clip_value)):
-            if most is not None and not 0 < most < math.inf:
-                raise InputError(f"{flag} {most:g} must be a positive number: leave it out to clip nothing")
+            if most is not None:
+                check_positive(flag, most)
         if not 0 <= self.label_smoothing < 1:
             raise InputError(f"--label-smoothing {self.label_smoothing:g} must be at least 0 and below 1")
 

@@ -7,7 +7,6 @@ from torch import Generator, Tensor, nn
 from sparc.nn.functions import channels_last
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
-from sparc.nn.layout import layer_filters, suitable_depth
 from sparc.nn.resnet import ResNet
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Block, layout
@@ -39,18 +38,8 @@ class SeparableNet(GrowingNet):
     7855487
     """
 
-    def __init__(
-        self,
-        channels: int = 3,
-        image_size: tuple[int, int] = (32, 32),
-        width: float = 1.0,
-        depth: int | None = None,
-        generator: Generator | None = None,
-    ) -> None:
-        super().__init__()
-        self.generator = generator if generator is not None else Generator().manual_seed(0)
-        depth = suitable_depth(image_size) if depth is None else depth
-        stem, *rest = layout(channels, layer_filters(width, depth), shared=0)
+    def build(self, channels: int, filters: list[int]) -> None:
+        stem, *rest = layout(channels, filters, shared=0)
         self.stem = SeparableConv(stem.channels, stem.own, stem.shared, stem.stride, self.generator)
         self.blocks = nn.ModuleList(
             Block(first, second, self.generator) for first, second in zip(rest[::2], rest[1::2], strict=True)

@@ -8,13 +8,29 @@ from torch import Generator, Tensor, nn
 
 from sparc.errors import InputError
 from sparc.nn.head import Head
+from sparc.nn.layout import layer_filters, suitable_depth
 
 
 class GrowingNet(nn.Module, ABC):
     """One net for all tasks, whose head grows with the classes."""
 
-    generator: Generator
     head: Head
+
+    def __init__(
+        self,
+        channels: int = 3,
+        image_size: tuple[int, int] = (32, 32),
+        width: float = 1.0,
+        depth: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.generator = generator if generator is not None else Generator().manual_seed(0)
+        self.build(channels, layer_filters(width, suitable_depth(image_size) if depth is None else depth))
+
+    @abstractmethod
+    def build(self, channels: int, filters: list[int]) -> None:
+        """Make the net's parts, of so many filters in each of its layers, and a head without classes."""
 
     stays_eval = False
 

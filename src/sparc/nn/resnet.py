@@ -5,14 +5,13 @@ He, Zhang, Ren and Sun, "Deep Residual Learning for Image Recognition", CVPR 201
 
 import math
 
-import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import relu
 
 from sparc.nn.functions import channels_last
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
-from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
+from sparc.nn.layout import BLOCKS
 
 
 class Conv(nn.Conv2d):
@@ -55,17 +54,7 @@ class ResNet(GrowingNet):
     11220132
     """
 
-    def __init__(
-        self,
-        channels: int = 3,
-        image_size: tuple[int, int] = (32, 32),
-        width: float = 1.0,
-        depth: int | None = None,
-        generator: Generator | None = None,
-    ) -> None:
-        super().__init__()
-        filters = layer_filters(width, suitable_depth(image_size) if depth is None else depth)
-        self.generator = generator if generator is not None else torch.Generator().manual_seed(0)
+    def build(self, channels: int, filters: list[int]) -> None:
         self.stem = nn.Sequential(Conv(channels, filters[0], 3, 1, self.generator), nn.BatchNorm2d(filters[0]))
         inputs = filters[0]
         blocks: list[ResidualBlock] = []

@@ -5,7 +5,6 @@ task starts with a warm-up of the new outputs alone, on features that stay as th
 cross-entropy over all classes seen and by distillation over the old ones, at a temperature, without a factor T².
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 
 from sparc.data.stream import Task
-from sparc.errors import InputError, check_not_negative
+from sparc.errors import check_not_negative, check_positive
 from sparc.methods.method import Batch, Phase
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
 from sparc.methods.recipe import Recipe
@@ -34,8 +33,7 @@ class LwfSettings(SingleNetSettings):
         super().__post_init__()
         check_not_negative("--alpha", self.alpha)
         check_not_negative("--warm-up", self.warm_up)
-        if not 0 < self.temperature < math.inf:
-            raise InputError(f"--temperature {self.temperature:g} must be a positive number")
+        check_positive("--temperature", self.temperature)
 
 
 class LwF(SingleNet):

@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
-from sparc.errors import InputError, check_not_negative
+from sparc.errors import check_not_negative, check_share
 from sparc.methods.parts.penalty import QuadraticPenalty
 from sparc.methods.parts.single import SingleNetSettings
 from sparc.nn.functions import autograds_own
@@ -44,8 +44,7 @@ class OewcSettings(SingleNetSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative("--lam", self.lam)
-        if not 0 <= self.gamma <= 1:
-            raise InputError(f"--gamma {self.gamma:g} must lie between 0 and 1")
+        check_share("--gamma", self.gamma)
 
 
 class OnlineEWC(QuadraticPenalty):

@@ -6,14 +6,13 @@ how far the parameter went, squared, plus ξ, and added to the importance, which
 clips each gradient to ±1, which is not done here.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 
 from sparc.data.stream import Task
-from sparc.errors import InputError, check_not_negative
+from sparc.errors import check_not_negative, check_positive
 from sparc.methods.parts.penalty import QuadraticPenalty
 from sparc.methods.parts.single import SingleNetSettings
 from sparc.nn.resizable_buffers import TensorList
@@ -31,8 +30,7 @@ class SISettings(SingleNetSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative("--lam", self.lam)
-        if not 0 < self.xi < math.inf:
-            raise InputError(f"--xi {self.xi:g} must be a positive number")
+        check_positive("--xi", self.xi)
 
 
 class SI(QuadraticPenalty):

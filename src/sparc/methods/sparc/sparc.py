@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from sparc.data.augment import Views
 from sparc.data.stream import Task
-from sparc.errors import InputError, check_not_negative
+from sparc.errors import check_not_negative, check_share
 from sparc.methods.method import Batch, Method
 from sparc.methods.parts.single import NetSettings
 from sparc.methods.recipe import Recipe
@@ -38,8 +38,7 @@ class SemanticSettings(WorkingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.alpha <= 1:
-            raise InputError(f"--alpha {self.alpha:g} must lie between 0 and 1")
+        check_share("--alpha", self.alpha)
 
 
 @dataclass(frozen=True)
