@@ -11,7 +11,7 @@ from sparc.cli.progress import Display
 from sparc.methods import METHODS, Method
 from sparc.methods.parts.single import NetSettings
 from sparc.report.tables import plain_table
-from sparc.train import measure_costs
+from sparc.train import count_kept, measure_work
 
 SIZES = [20] * 5
 """Seq-CIFAR100 in 5 tasks, on which the paper counts parameters."""
@@ -29,7 +29,7 @@ LEGEND = {
 @dataclass(frozen=True)
 class Methods:
     costs: bool = False
-    """Count parameters and passes as well, by learning a few pictures with each method; takes a minute or two."""
+    """Count parameters and passes as well, on a few pictures; takes some seconds for each."""
     json: bool = False
     """Print the list as JSON instead of a table."""
 
@@ -99,6 +99,6 @@ def costs_of(method: type[Method]) -> dict[str, Any]:
     """Parameters at the method's own width; passes, which do not depend on it, with a narrow net."""
     settings = method.Settings()
     narrow = replace(settings, width=1 / 8) if isinstance(settings, NetSettings) else settings
-    step = measure_costs(method, [2, 2], narrow)
-    kept = measure_costs(method, SIZES, settings, batch_size=2, epochs=1)
-    return {"parameters": kept.parameters, "passes": {"forward": step.forward, "backward": step.backward}}
+    work = measure_work(method, settings=narrow, image_size=(16, 16))
+    passes = {"forward": work.forward, "backward": work.backward}
+    return {"parameters": count_kept(method, SIZES, settings), "passes": passes}

@@ -35,7 +35,7 @@ from sparc.train import (
     Snapshot,
     StageReport,
     Trainer,
-    measure_costs,
+    measure_work,
     seeded,
 )
 
@@ -260,7 +260,7 @@ def _result(
     surroundings: dict[str, Any],
 ) -> Result:
     pictures = stream.test(0)
-    costs = measure_costs(type(method), [2, 2], config.settings, pictures.channels, pictures.size)
+    work = measure_work(type(method), 2, config.settings, pictures.channels, pictures.size)
     held_out = [report.validation for report in reports if report.validation]
     return Result(
         config=config.as_json(),
@@ -277,7 +277,7 @@ def _result(
         task_confusion=reports[-1].test.task_confusion,
         parameters=sum(method.parameters_by_owner().values()),
         parameters_by_owner=method.parameters_by_owner(),
-        passes={"forward": costs.forward, "backward": costs.backward},
+        passes={"forward": work.forward, "backward": work.backward},
         buffer_bytes=buffer_bytes(method),
         seconds={
             "train": [report.train_seconds for report in reports],

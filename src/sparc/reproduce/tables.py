@@ -32,7 +32,7 @@ from sparc.reproduce.exhibit import (
 from sparc.reproduce.paper import Printed, Row, the_paper
 from sparc.reproduce.plan import STREAMS, RunSpec, Scale
 from sparc.text import counted
-from sparc.train import Costs, measure_costs
+from sparc.train import Work, measure_work
 
 NOT_RUN = "not run"
 NOT_DEFINED = "–"
@@ -204,7 +204,7 @@ def _cell(
         full_width = config.method in SPARC_FAMILY or scale.rival_width == 1
         return _in_millions(number, printed if full_width else None)
     if title in PASSES:
-        return Measured((PASSES[title](_costs(config.method)),), 1, counted=True)
+        return Measured((PASSES[title](_work(config.method)),), 1, counted=True)
     done = _done(wish, benchmark, results, scale)
     if not done:
         return Measured(word=NOT_RUN)
@@ -213,13 +213,13 @@ def _cell(
 
 
 @cache
-def _costs(method: str) -> Costs:
+def _work(method: str) -> Work:
     """Passes do not depend on the width, so a narrow net tells them."""
     kind = METHODS.find(method)
     settings = kind.Settings()
     if isinstance(settings, NetSettings):
         settings = replace(settings, width=1 / 8)
-    return measure_costs(kind, [2, 2], settings, CHANNELS, (8, 8))
+    return measure_work(kind, 2, settings, CHANNELS, (8, 8))
 
 
 def _in_millions(number: int, printed: Printed | None) -> Measured:
@@ -298,9 +298,9 @@ MEASURES: dict[str, Callable[[Result], float | None]] = {
     "Efficiency": _efficiency,
 }
 """By the titles of the paper's columns; None where a method has no such thing."""
-PASSES: dict[str, Callable[[Costs], float]] = {
-    "forward passes": lambda costs: costs.forward,
-    "backward passes": lambda costs: costs.backward,
+PASSES: dict[str, Callable[[Work], float]] = {
+    "forward passes": lambda work: work.forward,
+    "backward passes": lambda work: work.backward,
 }
 
 

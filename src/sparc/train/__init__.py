@@ -1,7 +1,7 @@
 """The loop: what is the same for every method."""
 
 from sparc.train.checkpoint import Checkpoints, Snapshot, newest_content
-from sparc.train.costs import Costs, measure_costs
+from sparc.train.costs import Work, count_kept, measure_work
 from sparc.train.evaluate import Evaluation, accuracy, evaluate
 from sparc.train.randomness import seeded
 from sparc.train.state import Checkpointer, Observer, StageReport, TrainingReport, TrainState
@@ -10,7 +10,6 @@ from sparc.train.trainer import Trainer
 __all__ = [
     "Checkpointer",
     "Checkpoints",
-    "Costs",
     "Evaluation",
     "Observer",
     "Snapshot",
@@ -18,9 +17,11 @@ __all__ = [
     "TrainState",
     "Trainer",
     "TrainingReport",
+    "Work",
     "accuracy",
+    "count_kept",
     "evaluate",
-    "measure_costs",
+    "measure_work",
     "newest_content",
     "seeded",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -9,10 +10,9 @@ from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 from sparc.data.augment import Augment
-from sparc.data.imageset import ImageSet, Splits
-from sparc.data.stream import Stream
+from sparc.data.imageset import ImageSet
+from sparc.data.stream import Task
 from sparc.methods.method import Batch, Method, Phase, Settings
-from sparc.methods.parts.costs import buffer_bytes
 from sparc.methods.recipe import Recipe
 from sparc.train.randomness import seeded
 from sparc.train.trainer import Trainer
@@ -22,57 +22,70 @@ EPOCHS = 2
 
 
 @dataclass(frozen=True)
-class Costs:
-    """What a method asks for."""
+class Work:
+    """What training takes."""
 
-    parameters: int
-    """Numbers kept after the last task: those of copies of the model and of masks too."""
     forward: float
-    """Work forward of a training step, in passes of its batch through the net; of the phase that asks for most."""
+    """Of a training step, in passes of its batch through the net; in the phase that asks for most."""
     backward: float
     """The same backward."""
-    buffer_bytes: int
-    """For pictures of old tasks, and what belongs to them."""
-    work: float
+    total: float
     """Of all training, as a multiple of one pass there and back for each picture of each epoch."""
 
 
-def measure_costs(
+def measure_work(
+    kind: type[Method],
+    tasks: int = 2,
+    settings: Settings | None = None,
+    channels: int = 3,
+    image_size: tuple[int, int] = (32, 32),
+) -> Work:
+    """Of so many tasks of two classes, a batch each; a narrow net tells it as well as a wide one."""
+    batch_size = kind.recipe.batch_size
+    trainer = _CountingTrainer(_new(kind, settings, channels, image_size), replace(kind.recipe, epochs=EPOCHS))
+    for task in _tasks([2] * tasks, channels, image_size, pictures=batch_size):
+        trainer.learn(task)
+    last = [steps[-1] for (task, _), steps in trainer.steps.items() if task == tasks - 1]
+    return Work(
+        forward=round(max((step.forward for step in last), default=0.0), 2),
+        backward=round(max((step.backward for step in last), default=0.0), 2),
+        total=sum(step.pictures for steps in trainer.steps.values() for step in steps) / (EPOCHS * tasks * batch_size),
+    )
+
+
+def count_kept(
     kind: type[Method],
     sizes: Sequence[int],
     settings: Settings | None = None,
     channels: int = 3,
     image_size: tuple[int, int] = (32, 32),
-    batch_size: int | None = None,
-    epochs: int = EPOCHS,
-) -> Costs:
-    """After tasks of so many classes each, with a batch each; by default batches are as large as the recipe's."""
-    batch_size = kind.recipe.batch_size if batch_size is None else batch_size
-    stream = _few_pictures(sizes, channels, image_size, batch_size)
-    augment = Augment((0.5,) * channels, (0.5,) * channels)
-    settings = kind.Settings() if settings is None else settings
-    method = kind(settings, channels, image_size, augment, seeded(0, "costs"))
-    recipe = replace(kind.recipe, epochs=epochs, batch_size=max(stream.train_counts()))
-    trainer = _CountingTrainer(method, recipe)
-    for task in stream:
+) -> int:
+    """How many numbers a method keeps after tasks of so many classes each, found without learning anything.
+
+    >>> from sparc.methods import METHODS
+    >>> count_kept(METHODS.find("sparc"), sizes=[20] * 5)
+    1039659
+    """
+    method = _new(kind, settings, channels, image_size)
+    trainer = _IdleTrainer(method, replace(kind.recipe, epochs=1), seed=0)
+    for task in _tasks(sizes, channels, image_size, pictures=2):
         trainer.learn(task)
-    shown = epochs * sum(stream.train_counts())
-    last = [steps[-1] for (task, _), steps in trainer.steps.items() if task == len(sizes) - 1]
-    return Costs(
-        parameters=sum(method.parameters_by_owner().values()),
-        forward=round(max((step.forward for step in last), default=0), 2),
-        backward=round(max((step.backward for step in last), default=0), 2),
-        buffer_bytes=buffer_bytes(method),
-        work=sum(step.work for steps in trainer.steps.values() for step in steps) / shown,
-    )
+    return sum(method.parameters_by_owner().values())
+
+
+class _IdleTrainer(Trainer):
+    """Begins and ends what there is to begin and to end, and learns nothing."""
+
+    def step(self, batch: Batch, phase: Phase, optimizer: Optimizer) -> Tensor:
+        return batch.images.new_zeros(())
 
 
 @dataclass(frozen=True)
 class _Step:
     forward: float
     backward: float
-    work: float
-    """In passes there and back of a single picture."""
+    pictures: float
+    """How many could have gone there and back with the same work."""
 
 
 class _CountingTrainer(Trainer):
@@ -97,8 +110,8 @@ class _CountingTrainer(Trainer):
         with FlopCounterMode(display=False) as counter:
             loss = super().step(batch, replace(phase, loss=counted), optimizer)
         total = counter.get_total_flops()
-        work = len(batch.labels) * total / (one_forward + one_backward)
-        step = _Step(forward / one_forward, (total - forward) / one_backward, work)
+        pictures = len(batch.labels) * total / (one_forward + one_backward)
+        step = _Step(forward / one_forward, (total - forward) / one_backward, pictures)
         self.steps.setdefault((batch.task.index, phase.name), []).append(step)
         return loss
 
@@ -114,11 +127,25 @@ class _CountingTrainer(Trainer):
         return forward.get_total_flops(), backward.get_total_flops()
 
 
-def _few_pictures(sizes: Sequence[int], channels: int, image_size: tuple[int, int], a_task: int) -> Stream:
-    """About so many a task, and at least one of each class."""
-    classes = sum(sizes)
-    counts = torch.tensor([max(2 if size == 1 else 1, round(a_task / size)) for size in sizes for _ in range(size)])
-    labels = torch.arange(classes).repeat_interleave(counts)
-    images = torch.randint(256, (len(labels), channels, *image_size), generator=seeded(0, "pictures"))
-    few = ImageSet(images.byte(), labels, tuple(map(str, range(classes))))
-    return Stream(Splits(few, few), sizes)
+def _new(kind: type[Method], settings: Settings | None, channels: int, image_size: tuple[int, int]) -> Method:
+    augment = Augment((0.5,) * channels, (0.5,) * channels)
+    return kind(settings or kind.Settings(), channels, image_size, augment, seeded(0, "costs"))
+
+
+def _tasks(sizes: Sequence[int], channels: int, image_size: tuple[int, int], pictures: int) -> list[Task]:
+    """With so many pictures each, of some of their classes."""
+    names = tuple(map(str, range(sum(sizes))))
+    images = torch.randint(256, (pictures, channels, *image_size), generator=seeded(0, "pictures")).byte()
+    tasks: list[Task] = []
+    for index, size in enumerate(sizes):
+        start = sum(sizes[:index])
+        train = ImageSet(images, start + torch.arange(pictures) % size, names)
+        nothing = train.take(torch.arange(0))
+        seen = partial(_joined, [*(task.train for task in tasks), train])
+        tasks.append(Task(index, range(start, start + size), train, nothing, len(sizes), len(names), seen))
+    return tasks
+
+
+def _joined(sets: Sequence[ImageSet]) -> ImageSet:
+    images, labels = (torch.cat(parts) for parts in zip(*((each.images, each.labels) for each in sets), strict=True))
+    return ImageSet(images, labels, sets[-1].class_names)

@@ -102,7 +102,7 @@ class SPARC(Method):
 
     def balance(self, head: Head) -> None:
         """See to it that the new head does not shout down the others, nor they it."""
-        if self.settings.kappa:
+        if self.settings.kappa and len(self.maxima):
             renormalize(head, self.maxima, self.settings.kappa)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
