@@ -8,6 +8,7 @@ from rich.console import Console
 
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
+from sparc.cli.threads import use_threads
 from sparc.methods import METHODS, Method
 from sparc.methods.parts.single import NetSettings
 from sparc.report.tables import plain_table
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> int:
     given: Methods = parse(Methods, "methods", __doc__, arguments)
     listed = [about(method) for method in METHODS.classes.values()]
     if given.costs:
+        use_threads(1)
         with Display("methods") as display:
             for number, each in enumerate(listed):
                 display.loading(f"counting {each['title']}", number, len(listed))
