@@ -39,7 +39,7 @@ def test_every_picture_is_in_exactly_one_task(cut: tuple[list[int], list[int], i
     learned, held_out, tested = [], [], []
     for task in stream:
         assert len(task.classes) == sizes[task.index]
-        for part, numbers in ((task.train, learned), (task.validation, held_out), (task.test, tested)):
+        for part, numbers in ((task.train, learned), (task.validation, held_out), (stream.test(task.index), tested)):
             for image, label in zip(part.images, part.labels.tolist(), strict=True):
                 number = number_of(image)
                 numbers.append(number)

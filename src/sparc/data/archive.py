@@ -110,13 +110,13 @@ def _folder_names(folder: Path) -> Iterator[str]:
     pending: list[tuple[str, frozenset[str]]] = [("", frozenset())]
     while pending:
         name, above = pending.pop()
-        place = folder / name
-        if place.is_dir():
-            real = os.path.realpath(place)
+        path = folder / name
+        if path.is_dir():
+            real = os.path.realpath(path)
             if real not in above:
-                below = sorted((child.name for child in place.iterdir()), reverse=True)
+                below = sorted((child.name for child in path.iterdir()), reverse=True)
                 pending += [(f"{name}/{child}" if name else child, above | {real}) for child in below]
-        elif place.is_file():
+        elif path.is_file():
             count += 1
             _check_count(folder, count)
             yield name
