@@ -68,9 +68,9 @@ def test_image_size_is_a_folders(picture_folder: Callable[..., Path]) -> None:
 
 def test_digits_statistics_are_the_data_sets_own() -> None:
     benchmark = find("seq-digits")
-    pictures = benchmark.load().train.images.double() / 255
-    assert benchmark.mean == (round(pictures.mean().item(), 4),)
-    assert benchmark.std == (round(pictures.std(correction=0).item(), 4),)
+    images = benchmark.load().train.images.double() / 255
+    assert benchmark.mean == (round(images.mean().item(), 4),)
+    assert benchmark.std == (round(images.std(correction=0).item(), 4),)
 
 
 def test_whether_the_pictures_are_there(tmp_path: Path) -> None:

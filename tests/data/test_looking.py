@@ -176,9 +176,9 @@ def test_parquet_of_another_set_is_an_error_in_the_set_s_own_folder(put_parquet,
     for other in set(PARQUET) - {name}:
         root = tmp_path / other
         put_parquet(other, root / name / where)
-        for place in (root, root / name):
+        for folder in (root, root / name):
             with pytest.raises(InputError, match=f"{root / name / where}.* (does not name|but no|columns)"):
-                find(name).load(place)
+                find(name).load(folder)
 
 
 @pytest.mark.parametrize("classes", [9, 11])

@@ -77,7 +77,7 @@ def test_nothing_is_run(tmp_path, function, protocol):
         pytest.param(b"\x80\x02]\x8a\xffa.", id="cut off"),
         pytest.param(b"\x80\x02]q\x00.", id="no dictionary"),
         pytest.param(b"I" + b"9" * 10_000 + b"\n.", id="a number of ten thousand digits"),
-        pytest.param(b"\x80\x02h\x05.", id="an empty place of the memo"),
+        pytest.param(b"\x80\x02h\x05.", id="an index that the memo does not have"),
         pytest.param(b"", id="empty"),
     ],
 )
