@@ -151,3 +151,11 @@ def test_new_files_have_the_mode_that_the_user_has_asked_for(tmp_path: Path, mas
         os.umask(before)
     assert (tmp_path / "note.txt").stat().st_mode & 0o777 == mode
     assert (tmp_path / "step-1" / "secretive").stat().st_mode & 0o777 == mode
+
+
+def test_a_private_file_is_private_while_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    path.touch(0o600)
+    with files.whole_file(path) as file:
+        assert Path(file.name).stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600

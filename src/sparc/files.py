@@ -17,7 +17,7 @@ from sparc.errors import InputError
 UNFINISHED = ".tmp"
 """Ends the name of a folder that is being written."""
 PART = ".part"
-"""Ends the name of such a file."""
+"""Ends the name of a file that is being written."""
 PATIENCE = 0.25
 """Seconds in which to try again for a lock that somebody may only have looked at."""
 
@@ -34,12 +34,12 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
         with part.open("xb") as file:
+            if path.exists():
+                part.chmod(path.stat().st_mode & 0o777)
             yield file
             file.flush()
             boundary("file written", part)
             os.fsync(file.fileno())
-        if path.exists():
-            part.chmod(path.stat().st_mode & 0o777)
         boundary("file synced", part)
         part.replace(path)
         boundary("file renamed", path)
@@ -50,7 +50,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """The same for a new folder: filled under another name, it and all that is in it synced, then renamed."""
+    """Fill a new folder under another name, sync it and all in it, rename: a reader sees all of it or nothing."""
     part = path.with_name(f"{path.name}{UNFINISHED}")
     shutil.rmtree(part, ignore_errors=True)
     make_folder(part)
@@ -72,7 +72,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """With those above it; a folder that had to be made is on the disk afterwards."""
+    """Make a folder and those above it; whichever had to be made is on the disk afterwards."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)

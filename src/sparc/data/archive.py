@@ -17,12 +17,12 @@ from sparc.errors import InputError
 Wanted = Callable[[str], bool]
 
 LARGEST = 256 * 2**20
-"""Bytes of one file. With the next two it keeps an archive made to unpack into terabytes from filling the memory."""
+"""Most bytes of one file; with `TOTAL` and `MEMBERS` it keeps an archive that unpacks into terabytes out of memory."""
 TOTAL = 4 * 2**30
-"""Bytes in one archive, unpacked. A folder is not held to it: what lies on the disk already is no surprise."""
+"""Most bytes in one archive, unpacked. A folder is not held to it: what lies on the disk already is no surprise."""
 MEMBERS = 1_000_000
 _HEADER = 2**20
-"""Bytes of a tar header's own extension, such as a long name."""
+"""Most bytes of a tar header's own extension, such as a long name."""
 
 _BROKEN = (
     OSError,

@@ -36,7 +36,7 @@ class Augment:
     """
 
     mean: tuple[float, ...]
-    """Of each channel, on a scale where white is 1."""
+    """Mean of each channel, on a scale where white is 1."""
     std: tuple[float, ...]
     padding: int = 0
     """Black pixels on every side before a random crop of the old size."""

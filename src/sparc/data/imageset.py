@@ -13,7 +13,7 @@ from sparc.errors import InputError
 
 SMALLEST_SIDE = 8
 LARGEST_SIDE = 1024
-"""In pixels, of the pictures that the nets take."""
+"""The longest side, in pixels, of the pictures that the nets take."""
 
 
 @dataclass(frozen=True, eq=False)

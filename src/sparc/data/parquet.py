@@ -23,9 +23,11 @@ class Copies:
     """How a set is stored on Hugging Face: its folders, its columns and the size of its pictures."""
 
     folders: tuple[str, ...]
-    """Below the set's own, by its several copies."""
+    """Where its several copies keep their files, below the set's own folder."""
     picture: str
+    """The column of pictures."""
     label: str
+    """The column of labels."""
     test: str
     """What the names of its test files begin with."""
     size: int

@@ -30,7 +30,7 @@ class Task:
     tasks: int | None = None
     """How many the stream has, where that is known and the method has declared that it wants to be told."""
     all_classes: int | None = None
-    """How many classes all of them have together, likewise."""
+    """How many classes all tasks have together, for a method that has declared that it wants to be told."""
     seen: Callable[[], ImageSet] | None = None
     """The training pictures of all tasks so far, for a method that has declared that it is given them again."""
 
