@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def test_who_waits_is_asked_again_and_again_and_never_shares(tmp_path: Path) -> 
         for thread in threads:
             thread.start()
         while len({*waits}) < len(threads):
-            pass
+            time.sleep(0.01)
     for thread in threads:
         thread.join()
     assert list(tmp_path.iterdir()) == []
