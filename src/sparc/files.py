@@ -1,24 +1,25 @@
 """Files and folders that are either whole or not there."""
 
 import contextlib
-import fcntl
-import itertools
 import os
+import secrets
 import shutil
+import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
+
+from filelock import FileLock, Timeout, lock_descriptor
 
 from sparc.errors import InputError
 
 UNFINISHED = ".tmp"
 """Ends the name of a folder that is being written."""
 PART = ".part"
-"""Ends the name of such a file."""
-TRIES, PAUSE = 5, 0.05
-"""How often, and seconds after which, to try for a lock that somebody may only have looked at."""
+"""Ends the name of a file that is being written."""
+PATIENCE = 0.25
+"""Seconds in which to try again for a lock that somebody may only have looked at."""
 
 
 def boundary(where: str, path: Path) -> None:
@@ -30,15 +31,15 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part."""
     path = path.resolve()  # a link stays a link to the file that is replaced
     make_folder(path.parent)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PART)
-    part = Path(name)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("xb") as file:
+            if path.exists():
+                part.chmod(path.stat().st_mode & 0o777)
             yield file
             file.flush()
             boundary("file written", part)
             os.fsync(file.fileno())
-        part.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         boundary("file synced", part)
         part.replace(path)
         boundary("file renamed", path)
@@ -49,7 +50,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """The same for a new folder: filled under another name, it and all that is in it synced, then renamed."""
+    """Fill a new folder under another name, sync it and all in it, rename: a reader sees all of it or nothing."""
     part = path.with_name(f"{path.name}{UNFINISHED}")
     shutil.rmtree(part, ignore_errors=True)
     make_folder(part)
@@ -58,7 +59,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         yield part
         for file in sorted(part.iterdir()):
             boundary("file written", file)
-            file.chmod(0o666 & ~_umask())  # whoever wrote it may have been secretive
+            file.chmod(part.stat().st_mode & 0o666)  # whoever wrote it may have been secretive
             sync(file)
         sync(part)
         boundary("folder synced", part)
@@ -71,7 +72,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """With those above it; a folder that had to be made is on the disk afterwards."""
+    """Make a folder and those above it; whichever had to be made is on the disk afterwards."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -86,7 +87,10 @@ def clear_parts(folder: Path) -> None:
 
 def sync(path: Path) -> None:
     """Wait until a file, or a folder's list of files, has reached the disk."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    is_folder = path.is_dir()
+    if is_folder and sys.platform == "win32":  # where a folder cannot be opened
+        return
+    handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
@@ -98,13 +102,6 @@ def write_atomic(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _umask() -> int:
-    """What new files are not allowed; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 @contextlib.contextmanager
 def locked(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Have a file or a folder to oneself; a process that dies loses its lock.
@@ -112,45 +109,34 @@ def locked(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]
     Whoever comes second is refused, or with `wait`, which is called again and again meanwhile, has to wait.
     """
     lock = _lock_of(path)
-    for attempt in range(TRIES) if wait is None else itertools.count():
-        if attempt:
-            time.sleep(PAUSE)
-            if wait is not None:
-                wait()
-        try:
-            # Not through a link, which somebody else may have put there.
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise InputError(f"{path} cannot be locked ({error.strerror}): see what {lock} is") from error
-        with os.fdopen(handle, "w") as file:
-            if _is_mine(file, lock):
-                try:
-                    yield
-                finally:
-                    lock.unlink(missing_ok=True)
-                return
-    raise InputError(f"another process is at work on {path}: try again when it has ended")
 
-
-def _is_mine(file: IO[str], lock: Path) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Its last owner may have removed the file between our opening and our locking it.
-        return os.path.samestat(os.fstat(file.fileno()), lock.stat())
-    except (BlockingIOError, FileNotFoundError):
+    def give_up() -> bool:
+        if wait is not None:
+            wait()
         return False
+
+    try:
+        lock.parent.stat()  # which would be made if it were not there
+        held = FileLock(lock).acquire(PATIENCE if wait is None else -1, cancel_check=give_up)
+    except Timeout as error:
+        raise InputError(f"another process is at work on {path}: try again when it has ended") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be locked ({error.strerror}): see what {lock} is") from error
+    with held:
+        try:
+            yield
+        finally:
+            with contextlib.suppress(PermissionError):  # Windows keeps it until it is let go, and then removes it
+                lock.unlink(missing_ok=True)
 
 
 def is_locked(path: Path) -> bool:
     """Whether somebody has it to themselves now; the file that a dead process left says nothing."""
     try:
         with _lock_of(path).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not lock_descriptor(file.fileno(), blocking=False)
     except FileNotFoundError:
         return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _lock_of(path: Path) -> Path:

@@ -1,5 +1,6 @@
 """Builders of tiny data sets in their official layouts, and a home without network for every test here."""
 
+import functools
 import http.server
 import io
 import json
@@ -30,9 +31,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return home / "sparc"
 
 
-def _encode(pixels: np.ndarray, kind: str = "PNG", **options: object) -> bytes:
+def _encode(pixels: np.ndarray, kind: str = "PNG") -> bytes:
+    return _encoded(pixels.tobytes(), pixels.shape, kind)
+
+
+@functools.cache
+def _encoded(pixels: bytes, shape: tuple[int, ...], kind: str) -> bytes:
+    """Many tests build the same sets, and encoding takes longest."""
     file = io.BytesIO()
-    Image.fromarray(pixels).save(file, kind, **options)
+    Image.fromarray(np.frombuffer(pixels, np.uint8).reshape(shape)).save(file, kind)
     return file.getvalue()
 
 

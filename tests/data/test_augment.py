@@ -9,7 +9,7 @@ from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 
 
-def pictures(count: int = 64, channels: int = 3) -> torch.Tensor:
+def random_images(count: int = 64, channels: int = 3) -> torch.Tensor:
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, 256, (count, channels, 8, 10), generator=generator, dtype=torch.uint8)
 
@@ -30,7 +30,7 @@ def all_views(image: torch.Tensor, padding: int, flip: bool) -> dict[bytes, tupl
 
 @pytest.mark.parametrize(("padding", "flip"), [(0, False), (2, False), (0, True), (4, True)])
 def test_every_view_is_one_that_pillow_makes(padding: int, flip: bool) -> None:
-    batch = pictures()
+    batch = random_images()
     augment = Augment(mean=(0.0,) * 3, std=(1 / 255,) * 3, padding=padding, flip=flip)
     out = augment(batch, torch.Generator().manual_seed(1)).round().to(torch.uint8)
     seen = [
@@ -41,7 +41,7 @@ def test_every_view_is_one_that_pillow_makes(padding: int, flip: bool) -> None:
 
 
 def test_every_view_is_as_likely_as_another() -> None:
-    batch = pictures(1, channels=1).expand(9000, 1, 8, 10)
+    batch = random_images(1, channels=1).expand(9000, 1, 8, 10)
     augment = Augment(mean=(0.0,), std=(1 / 255,), padding=1, flip=True)
     out = augment(batch, torch.Generator().manual_seed(1))
     counts = torch.unique(out.flatten(1), dim=0, return_counts=True)[1]
@@ -52,7 +52,7 @@ def test_every_view_is_as_likely_as_another() -> None:
 
 
 def test_normalization_is_the_usual_one() -> None:
-    batch = pictures()
+    batch = random_images()
     mean, std = torch.tensor([0.5071, 0.4865, 0.4409]), torch.tensor([0.2673, 0.2564, 0.2762])
     expected = (batch.float() / 255 - mean[:, None, None]) / std[:, None, None]
     augment = Augment(tuple(mean.tolist()), tuple(std.tolist()))
@@ -60,7 +60,7 @@ def test_normalization_is_the_usual_one() -> None:
 
 
 def test_fitted_takes_the_pictures_own_mean_and_deviation() -> None:
-    batch = pictures()
+    batch = random_images()
     fitted = Augment.fitted(ImageSet(batch, torch.zeros(len(batch), dtype=torch.int64), ("a",)), 0, False)
     values = batch.double() / 255
     torch.testing.assert_close(torch.tensor(fitted.mean).double(), values.mean((0, 2, 3)), atol=1e-6, rtol=0)
@@ -76,14 +76,14 @@ def test_pictures_of_one_colour_do_not_divide_by_zero() -> None:
 def test_views_depend_on_the_generator_alone() -> None:
     augment = Augment(mean=(0.5,) * 3, std=(0.25,) * 3, padding=4, flip=True)
     state = torch.get_rng_state()
-    first, again, other = (augment(pictures(), torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    first, again, other = (augment(random_images(), torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_the_pictures_themselves_are_left_alone() -> None:
-    batch = pictures()
+    batch = random_images()
     before = batch.clone()
     Augment(mean=(0.5,) * 3, std=(0.25,) * 3, padding=4, flip=True)(batch, torch.Generator())
     assert torch.equal(batch, before)

@@ -3,13 +3,14 @@ from pathlib import Path
 
 import pytest
 
+from sparc.data import sources
 from sparc.data.benchmarks import BENCHMARKS, find
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 
 
 def test_the_papers_benchmarks_are_there() -> None:
-    assert {name: benchmark.tasks for name, benchmark in BENCHMARKS.items()} == {
+    tasks = {
         "seq-digits": 5,
         "seq-cifar10": 5,
         "seq-cifar100-5": 5,
@@ -19,6 +20,16 @@ def test_the_papers_benchmarks_are_there() -> None:
         "seq-tinyimagenet": 10,
         "seq-miniimagenet": 20,
     }
+    assert {name: BENCHMARKS[name].tasks for name in tasks} == tasks
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_is_of_a_data_set_that_is_there(name: str) -> None:
+    benchmark = find(name)
+    assert benchmark is BENCHMARKS[name]
+    assert benchmark.source in sources.names()
+    assert benchmark.fetchable() is sources.find(benchmark.source).fetchable()
+    assert (benchmark.mean is None) == (benchmark.std is None)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
@@ -57,9 +68,9 @@ def test_image_size_is_a_folders(picture_folder: Callable[..., Path]) -> None:
 
 def test_digits_statistics_are_the_data_sets_own() -> None:
     benchmark = find("seq-digits")
-    pictures = benchmark.load().train.images.double() / 255
-    assert benchmark.mean == (round(pictures.mean().item(), 4),)
-    assert benchmark.std == (round(pictures.std(correction=0).item(), 4),)
+    images = benchmark.load().train.images.double() / 255
+    assert benchmark.mean == (round(images.mean().item(), 4),)
+    assert benchmark.std == (round(images.std(correction=0).item(), 4),)
 
 
 def test_whether_the_pictures_are_there(tmp_path: Path) -> None:

@@ -189,8 +189,8 @@ def test_parquet_that_is_cut_off_or_missing(parquet_100, tmp_path):
 def test_parquet_bytes_flipped_in_the_middle(parquet_100, tmp_path):
     _, test = parquet_100
     content = bytearray(test.read_bytes())
-    for place in range(1000, len(content) // 2, 5000):
-        content[place : place + 20] = os.urandom(20)
+    for offset in range(1000, len(content) // 2, 5000):
+        content[offset : offset + 20] = os.urandom(20)
     test.write_bytes(content)
     with pytest.raises(InputError, match=r"test\.parquet"):
         find("cifar100").load(tmp_path)

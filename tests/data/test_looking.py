@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,22 +11,9 @@ import pytest
 from sparc import data
 from sparc.data import sources
 from sparc.data.download import Remote
-from sparc.data.sources import Folder, Source, find, names
-from sparc.data.sources.cifar import Cifar10, Cifar100
+from sparc.data.sources import find, names
+from sparc.data.sources.cifar import Cifar100
 from sparc.errors import InputError
-
-STORED = ["cifar10", "cifar100", "miniimagenet", "tinyimagenet"]
-
-
-def test_every_source_is_found_by_its_name():
-    assert names() == sorted([*STORED, "digits"])
-    for name in names():
-        source = find(name)
-        assert isinstance(source, Source)
-        assert source.name == name
-        assert source.title
-        assert not inspect.isabstract(type(source))
-    assert issubclass(Folder, Source)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
@@ -39,18 +25,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         find("folder")
 
 
-@pytest.mark.parametrize("name", STORED)
-def test_a_data_folder_that_is_not_there(name, tmp_path, monkeypatch):
-    (tmp_path / "file").write_bytes(b"")
-    for path, message in ((tmp_path / "gone", "does not exist"), (tmp_path / "file", "is not a folder")):
-        with pytest.raises(InputError, match=f"{path}, {message}"):
-            find(name).load(path)
-        monkeypatch.setenv("SPARC_DATA", str(path))
-        with pytest.raises(InputError, match=f"SPARC_DATA names, {path}, {message}"):
-            find(name).load()
-
-
-@pytest.mark.parametrize("name", ["cifar10", "cifar100", "tinyimagenet"])
+@pytest.mark.parametrize("name", [name for name in names() if getattr(find(name), "remote", None)])
 def test_without_a_network_one_sentence_says_what_to_do(name, tmp_path, cache):
     source = find(name)
     with pytest.raises(InputError) as caught:
@@ -59,7 +34,6 @@ def test_without_a_network_one_sentence_says_what_to_do(name, tmp_path, cache):
         f"{source.title} is neither in {tmp_path} nor in {cache}, and {source.remote.url} could not be reached ("
     )
     assert str(caught.value).endswith(f"): put {source.accepts} into {tmp_path}")
-    assert source.remote.filename in source.accepts
     with pytest.raises(InputError, match=f"^{source.title} is not in {cache}, and .* into {cache}$"):
         source.load()
 
@@ -160,13 +134,6 @@ def test_what_a_killed_download_left_is_cleared_away(nearby, cache):
     assert [path.name for path in (cache / "cifar100").iterdir()] == ["cifar-100-binary.tar.gz"]
 
 
-def test_what_is_pinned():
-    for source in (Cifar10, Cifar100, type(find("tinyimagenet"))):
-        assert source.remote.url.startswith("https://")
-        assert len(bytes.fromhex(source.remote.sha256)) == 32
-        assert 160_000_000 < source.remote.size < 260_000_000
-
-
 PARQUET = ["cifar10", "cifar100", "tinyimagenet"]
 
 
@@ -209,9 +176,9 @@ def test_parquet_of_another_set_is_an_error_in_the_set_s_own_folder(put_parquet,
     for other in set(PARQUET) - {name}:
         root = tmp_path / other
         put_parquet(other, root / name / where)
-        for place in (root, root / name):
+        for folder in (root, root / name):
             with pytest.raises(InputError, match=f"{root / name / where}.* (does not name|but no|columns)"):
-                find(name).load(place)
+                find(name).load(folder)
 
 
 @pytest.mark.parametrize("classes", [9, 11])

@@ -11,10 +11,10 @@ PICTURES = 6
 
 @pytest.fixture(scope="session")
 def picture(encode):
-    """A small picture whose colours tell its class and its place in it."""
+    """A small picture whose colours tell its class and its number in it."""
 
-    def make(label: int, place: int) -> bytes:
-        return encode(np.broadcast_to(np.array([label, place, 0], np.uint8), (9, 12, 3)).copy())
+    def make(label: int, number: int) -> bytes:
+        return encode(np.broadcast_to(np.array([label, number, 0], np.uint8), (9, 12, 3)).copy())
 
     return make
 
@@ -23,19 +23,19 @@ def picture(encode):
 def csv_files(picture) -> dict[str, bytes]:
     files = {}
     for part, wnids in PARTS.items():
-        rows = [f"{wnid}{place}.jpg,{wnid}" for wnid in wnids for place in reversed(range(PICTURES))]
+        rows = [f"{wnid}{number}.jpg,{wnid}" for wnid in wnids for number in reversed(range(PICTURES))]
         files[f"{part}.csv"] = ("filename,label\n" + "\n".join(rows) + "\n").encode()
     for label, wnid in enumerate(WNIDS):
-        for place in range(PICTURES):
-            files[f"images/{wnid}{place}.jpg"] = picture(label, place)
+        for number in range(PICTURES):
+            files[f"images/{wnid}{number}.jpg"] = picture(label, number)
     return files
 
 
 def folders(picture, prefix) -> dict[str, bytes]:
     return {
-        f"{prefix(wnid)}{wnid}/{place}.png": picture(label, place)
+        f"{prefix(wnid)}{wnid}/{number}.png": picture(label, number)
         for label, wnid in enumerate(WNIDS)
-        for place in range(PICTURES)
+        for number in range(PICTURES)
     }
 
 
@@ -43,7 +43,7 @@ def part_of(wnid: str) -> str:
     return next(part for part, wnids in PARTS.items() if wnid in wnids)
 
 
-def check(splits, test_place: int) -> None:
+def check(splits, test_number: int) -> None:
     train, test = splits
     assert train.class_names == test.class_names == tuple(WNIDS)
     assert train.images.shape == (500, 3, 84, 84)
@@ -52,26 +52,26 @@ def check(splits, test_place: int) -> None:
     assert test.counts() == [1] * 100
     for part in splits:
         assert part.images[:, 0, 40, 40].tolist() == part.labels.tolist()
-    assert set(test.images[:, 1, 40, 40].tolist()) == {test_place}
+    assert set(test.images[:, 1, 40, 40].tolist()) == {test_number}
 
 
 @pytest.mark.parametrize("where", ["mini-imagenet", "miniImageNet", ""])
 def test_csv_split(csv_files, pack, tmp_path, where):
     """In the order of the csv files, which here go backwards."""
     pack(tmp_path / where, csv_files)
-    check(find("miniimagenet").load(tmp_path), test_place=0)
+    check(find("miniimagenet").load(tmp_path), test_number=0)
 
 
 @pytest.mark.parametrize("where", ["mini-imagenet", ""])
 def test_class_folders(picture, pack, tmp_path, where):
     pack(tmp_path / where, folders(picture, lambda wnid: ""))
-    check(find("miniimagenet").load(tmp_path), test_place=5)
+    check(find("miniimagenet").load(tmp_path), test_number=5)
 
 
 @pytest.mark.parametrize("where", ["mini_imagenet", ""])
 def test_class_folders_in_parts(picture, pack, tmp_path, where):
     pack(tmp_path / where, folders(picture, lambda wnid: f"{part_of(wnid)}/"))
-    check(find("miniimagenet").load(tmp_path), test_place=5)
+    check(find("miniimagenet").load(tmp_path), test_number=5)
 
 
 def test_parts_with_the_same_classes_are_the_split(picture, pack, tmp_path):

@@ -34,12 +34,12 @@ def cuts(draw: st.DrawFn) -> tuple[list[int], list[int], int | None, float]:
 @given(cuts())
 def test_every_picture_is_in_exactly_one_task(cut: tuple[list[int], list[int], int | None, float]) -> None:
     sizes, labels, order_seed, validation = cut
-    pictures = numbered(labels, sum(sizes))
-    stream = Stream(Splits(pictures, pictures), sizes, order_seed, validation)
+    images = numbered(labels, sum(sizes))
+    stream = Stream(Splits(images, images), sizes, order_seed, validation)
     learned, held_out, tested = [], [], []
     for task in stream:
         assert len(task.classes) == sizes[task.index]
-        for part, numbers in ((task.train, learned), (task.validation, held_out), (task.test, tested)):
+        for part, numbers in ((task.train, learned), (task.validation, held_out), (stream.test(task.index), tested)):
             for image, label in zip(part.images, part.labels.tolist(), strict=True):
                 number = number_of(image)
                 numbers.append(number)
@@ -128,15 +128,40 @@ def test_what_is_no_image_set_is_refused(images: torch.Tensor, labels: torch.Ten
 
 
 def test_the_fingerprint_sees_every_pixel_and_label(splits: Splits) -> None:
-    pictures = splits.test
-    images = pictures.images.clone()
+    original = splits.test
+    images = original.images.clone()
     images[-1, 0, -1, -1] ^= 1
-    labels = pictures.labels.clone()
+    labels = original.labels.clone()
     labels[0] += 1
     others = [
-        ImageSet(images, pictures.labels, pictures.class_names),
-        ImageSet(pictures.images, labels, pictures.class_names),
-        ImageSet(pictures.images, pictures.labels, (*pictures.class_names[:-1], "other")),
+        ImageSet(images, original.labels, original.class_names),
+        ImageSet(original.images, labels, original.class_names),
+        ImageSet(original.images, original.labels, (*original.class_names[:-1], "other")),
     ]
-    assert len({pictures.fingerprint(), *(other.fingerprint() for other in others)}) == 4
-    assert pictures.fingerprint() == pictures.take(torch.arange(len(pictures))).fingerprint()
+    assert len({original.fingerprint(), *(other.fingerprint() for other in others)}) == 4
+    assert original.fingerprint() == original.take(torch.arange(len(original))).fingerprint()
+
+
+def test_images_with_odd_strides_are_laid_out_anew() -> None:
+    """A single channel may have any stride and still be called contiguous."""
+    images = torch.arange(3 * 8 * 10, dtype=torch.uint8).view(3, 8, 10)[:, None]
+    odd = images.as_strided(images.shape, (80, 7, 10, 1))
+    turned = images.transpose(2, 3).contiguous().transpose(2, 3)
+    assert odd.is_contiguous()
+    labels = torch.tensor([0, 1, 1])
+    plain, *others = (ImageSet(each, labels, ("a", "b")) for each in (images.clone(), odd, turned))
+    for other in others:
+        assert torch.equal(other.images, plain.images)
+        assert other.images.stride() == plain.images.stride() == (80, 80, 10, 1)
+        assert other.fingerprint() == plain.fingerprint()
+
+
+@given(st.permutations(range(6)))
+def test_relabelled_classes_keep_their_pictures(splits: Splits, order: list[int]) -> None:
+    images = splits.train
+    other = images.relabelled(order)
+    assert other.class_names == tuple(images.class_names[label] for label in order)
+    assert torch.equal(other.images, images.images)
+    assert [other.class_names[label] for label in other.labels] == [
+        images.class_names[label] for label in images.labels
+    ]

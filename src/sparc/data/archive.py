@@ -17,12 +17,12 @@ from sparc.errors import InputError
 Wanted = Callable[[str], bool]
 
 LARGEST = 256 * 2**20
-"""Bytes of one file. With the next two it keeps an archive made to unpack into terabytes from filling the memory."""
+"""Most bytes of one file; with `TOTAL` and `MEMBERS` it keeps an archive that unpacks into terabytes out of memory."""
 TOTAL = 4 * 2**30
-"""Bytes in one archive, unpacked. A folder is not held to it: what lies on the disk already is no surprise."""
+"""Most bytes in one archive, unpacked. A folder is not held to it: what lies on the disk already is no surprise."""
 MEMBERS = 1_000_000
 _HEADER = 2**20
-"""Bytes of a tar header's own extension, such as a long name."""
+"""Most bytes of a tar header's own extension, such as a long name."""
 
 _BROKEN = (
     OSError,
@@ -110,13 +110,13 @@ def _folder_names(folder: Path) -> Iterator[str]:
     pending: list[tuple[str, frozenset[str]]] = [("", frozenset())]
     while pending:
         name, above = pending.pop()
-        place = folder / name
-        if place.is_dir():
-            real = os.path.realpath(place)
+        path = folder / name
+        if path.is_dir():
+            real = os.path.realpath(path)
             if real not in above:
-                below = sorted((child.name for child in place.iterdir()), reverse=True)
+                below = sorted((child.name for child in path.iterdir()), reverse=True)
                 pending += [(f"{name}/{child}" if name else child, above | {real}) for child in below]
-        elif place.is_file():
+        elif path.is_file():
             count += 1
             _check_count(folder, count)
             yield name

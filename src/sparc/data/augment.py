@@ -36,7 +36,7 @@ class Augment:
     """
 
     mean: tuple[float, ...]
-    """Of each channel, on a scale where white is 1."""
+    """Mean of each channel, on a scale where white is 1."""
     std: tuple[float, ...]
     padding: int = 0
     """Black pixels on every side before a random crop of the old size."""
@@ -44,9 +44,9 @@ class Augment:
     """Mirror every other picture, left to right."""
 
     @classmethod
-    def fitted(cls, pictures: ImageSet, padding: int = 0, flip: bool = False) -> Self:
-        """With these pictures' own mean and deviation."""
-        per_channel = pictures.images.movedim(1, 0).flatten(1)
+    def fitted(cls, images: ImageSet, padding: int = 0, flip: bool = False) -> Self:
+        """The augmentation that normalizes by these pictures' own mean and deviation."""
+        per_channel = images.images.movedim(1, 0).flatten(1)
         # Counts of the 256 values are exact and need no float copy of the pictures.
         counts = torch.stack([torch.bincount(channel, minlength=256) for channel in per_channel]).double()
         values = torch.arange(256, dtype=torch.float64) / 255

@@ -22,10 +22,10 @@ class Benchmark:
     padding: int = 4
     flip: bool = True
     mean: tuple[float, ...] | None = None
-    """Of the whole data set; without it the first task's own, as nothing of later tasks may be looked at."""
+    """Mean of each channel in the whole data set; without it the first task's own, as later tasks may not be seen."""
     std: tuple[float, ...] | None = None
     epochs: int | None = None
-    """Where the usual ones of a method do not suit."""
+    """How many, where a method's usual number does not suit."""
     schedule: Literal["constant", "cosine"] | None = None
 
     def load(self, data: Path | None = None, image_size: int | None = None, progress: Progress = no_progress) -> Splits:
@@ -119,7 +119,7 @@ def find(name: str) -> Benchmark:
     path = Path(name)
     if path.is_dir():
         return OwnBenchmark(f"folder-{path.resolve().name}", "folder", folder=path)
-    if "/" in name or name.startswith("."):
+    if path.name != name or name.startswith("."):
         raise InputError(
             f"there is no folder {name}: give a folder with one folder of pictures a class, or a benchmark"
         )

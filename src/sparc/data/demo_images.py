@@ -72,11 +72,11 @@ def _draw_all(folder: Path, pictures: int, seed: int) -> int:
 
 
 def _colours(generator: Generator) -> tuple[Colour, Colour]:
-    """A dark one and a bright one."""
+    """A dark colour and a bright one."""
     return tuple(generator.integers(0, 80, 3).tolist()), tuple(generator.integers(130, 256, 3).tolist())
 
 
-def _place(generator: Generator) -> tuple[float, float, float]:
+def _centre_and_radius(generator: Generator) -> tuple[float, float, float]:
     """Centre and radius of something that lies wholly inside the picture."""
     radius = generator.uniform(0.28, 0.44) * _CANVAS
     x, y = generator.uniform(radius, _CANVAS - radius, 2)
@@ -93,22 +93,22 @@ def _corners(x: float, y: float, radii: list[float], turn: float) -> list[tuple[
 
 
 def _circle(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _place(generator)
+    x, y, radius = _centre_and_radius(generator)
     draw.circle((x, y), radius, colour)
 
 
 def _square(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _place(generator)
+    x, y, radius = _centre_and_radius(generator)
     draw.polygon(_corners(x, y, [radius] * 4, math.pi / 4 + generator.uniform(-0.2, 0.2)), colour)
 
 
 def _triangle(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _place(generator)
+    x, y, radius = _centre_and_radius(generator)
     draw.polygon(_corners(x, y, [radius] * 3, generator.uniform(-0.3, 0.3)), colour)
 
 
 def _cross(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _place(generator)
+    x, y, radius = _centre_and_radius(generator)
     width = round(generator.uniform(0.4, 0.6) * radius)
     start, right, end, left = _corners(x, y, [radius] * 4, generator.uniform(-0.3, 0.3))
     draw.line((start, end), colour, width)
@@ -116,12 +116,12 @@ def _cross(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> N
 
 
 def _ring(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _place(generator)
+    x, y, radius = _centre_and_radius(generator)
     draw.circle((x, y), radius, outline=colour, width=round(generator.uniform(0.3, 0.45) * radius))
 
 
 def _star(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _place(generator)
+    x, y, radius = _centre_and_radius(generator)
     draw.polygon(_corners(x, y, [radius, 0.45 * radius] * 5, generator.uniform(-0.3, 0.3)), colour)
 
 
@@ -160,19 +160,9 @@ def _turned(x: float, y: float, turn: float) -> tuple[float, float]:
     return x * math.cos(turn) - y * math.sin(turn), x * math.sin(turn) + y * math.cos(turn)
 
 
-TASKS = {
-    "shapes": ("circle", "square", "triangle"),
-    "marks": ("cross", "ring", "star"),
-    "patterns": ("stripes", "dots", "checks"),
+TASKS: dict[str, dict[str, Kind]] = {
+    "shapes": {"circle": _circle, "square": _square, "triangle": _triangle},
+    "marks": {"cross": _cross, "ring": _ring, "star": _star},
+    "patterns": {"stripes": _stripes, "dots": _dots, "checks": _checks},
 }
-_KINDS: dict[str, Kind] = {
-    "circle": _circle,
-    "square": _square,
-    "triangle": _triangle,
-    "cross": _cross,
-    "ring": _ring,
-    "star": _star,
-    "stripes": _stripes,
-    "dots": _dots,
-    "checks": _checks,
-}
+_KINDS = {name: draw for kinds in TASKS.values() for name, draw in kinds.items()}

@@ -15,7 +15,7 @@ from sparc.errors import InputError
 from sparc.files import whole_file
 
 TIMEOUT = 30.0
-"""Seconds without a byte."""
+"""Seconds without a byte after which a server is given up."""
 _CHUNK = 2**18
 
 

@@ -1,7 +1,7 @@
 """Pictures in memory: what every source yields and every stream is cut from."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -13,22 +13,22 @@ from sparc.errors import InputError
 
 SMALLEST_SIDE = 8
 LARGEST_SIDE = 1024
-"""In pixels, of the pictures that the nets take."""
+"""The longest side, in pixels, of the pictures that the nets take."""
 
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
     """Labelled pictures of one size.
 
-    >>> pictures = ImageSet(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1]), ("cat", "dog"))
-    >>> len(pictures), pictures.counts()
+    >>> images = ImageSet(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1]), ("cat", "dog"))
+    >>> len(images), images.counts()
     (3, [1, 2])
     """
 
     images: Tensor
     """uint8, N × channels × height × width."""
     labels: Tensor
-    """int64, N: places in `class_names`."""
+    """int64, N: indices into `class_names`."""
     class_names: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -67,9 +67,15 @@ class ImageSet:
         """How many pictures each class has."""
         return torch.bincount(self.labels, minlength=len(self.class_names)).tolist()
 
-    def take(self, index: Tensor) -> "ImageSet":
-        """The pictures at these places, in this order, or those that a mask picks."""
-        return ImageSet(self.images[index], self.labels[index], self.class_names)
+    def take(self, indices: Tensor) -> "ImageSet":
+        """The pictures at these indices, in this order, or those that a mask picks."""
+        return ImageSet(self.images[indices], self.labels[indices], self.class_names)
+
+    def relabelled(self, order: Sequence[int]) -> "ImageSet":
+        """The same pictures with the classes in another order: label i is given to what was class `order[i]`."""
+        new_label = torch.empty(len(order), dtype=torch.int64)
+        new_label[list(order)] = torch.arange(len(order))
+        return ImageSet(self.images, new_label[self.labels], tuple(self.class_names[label] for label in order))
 
     def fingerprint(self) -> str:
         """A digest of every pixel, label and name, by which a result says what it was measured on."""

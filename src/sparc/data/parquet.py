@@ -23,9 +23,11 @@ class Copies:
     """How a set is stored on Hugging Face: its folders, its columns and the size of its pictures."""
 
     folders: tuple[str, ...]
-    """Below the set's own, by its several copies."""
+    """Where its several copies keep their files, below the set's own folder."""
     picture: str
+    """The column of pictures."""
     label: str
+    """The column of labels."""
     test: str
     """What the names of its test files begin with."""
     size: int
@@ -33,8 +35,9 @@ class Copies:
 
 @dataclass(frozen=True)
 class Part:
-    """What the headers of a part's files say."""
+    """What the headers of the files with the training or the test pictures say."""
 
+    copies: Copies
     shards: list[Path]
     names: tuple[str, ...]
     rows: int
@@ -44,18 +47,12 @@ class OtherSetError(InputError):
     """The files can be read, but they are of another set, or of a part of this one."""
 
 
-def read(place: Path, copies: Copies, classes: int, progress: Progress, *, own: bool) -> Splits | None:
-    """Both parts of a set, or nothing if no parquet file of it lies in `place`."""
-    parts = find(place, copies, classes, own=own)
-    return Splits(*(_read(part, copies, progress) for part in parts)) if parts else None
-
-
-def find(place: Path, copies: Copies, classes: int, *, own: bool) -> list[Part] | None:
-    """What the headers say of both parts.
+def find(root: Path, copies: Copies, classes: int, *, own: bool) -> list[Part] | None:
+    """The training and the test part, or None if no parquet file of the set lies in `root`.
 
     Files of another set are an error in a folder that is the set's `own`; elsewhere sets lie side by side.
     """
-    for folder in (place / name for name in copies.folders):
+    for folder in (root / name for name in copies.folders):
         train, test = (sorted(folder.glob(f"{part}*.parquet")) for part in ("train", copies.test))
         if not train and not test:
             continue
@@ -80,12 +77,17 @@ def _part(shards: list[Path], copies: Copies, classes: int) -> Part:
     rows = sum(_rows(shard, copies) for shard in shards)
     if rows > MEMBERS:
         raise InputError(f"{shards[0]} and its like claim {rows:,} rows, more than {MEMBERS:,}: fetch them again")
-    return Part(shards, names, rows)
+    return Part(copies, shards, names, rows)
 
 
-def _read(part: Part, copies: Copies, progress: Progress) -> ImageSet:
+def read(parts: list[Part], progress: Progress) -> Splits:
+    """The pictures of the parts that were found."""
+    return Splits(*(_read(part, progress) for part in parts))
+
+
+def _read(part: Part, progress: Progress) -> ImageSet:
     labels = np.empty(part.rows, dtype=np.int64)
-    images = decode_all(_pictures(part.shards, copies, labels), part.rows, copies.size, progress, resize=False)
+    images = decode_all(_pictures(part, labels), part.rows, part.copies.size, progress, resize=False)
     if part.rows and not 0 <= labels.min() <= labels.max() < len(part.names):
         raise InputError(
             f"{part.shards[0].parent}: labels run from {labels.min()} to {labels.max()} where {len(part.names)} "
@@ -124,10 +126,10 @@ def _rows(shard: Path, copies: Copies) -> int:
     return rows
 
 
-def _pictures(shards: list[Path], copies: Copies, labels: NDArray[np.int64]) -> Iterator[tuple[str, bytes]]:
+def _pictures(part: Part, labels: NDArray[np.int64]) -> Iterator[tuple[str, bytes]]:
     """Name and content of every picture; `labels` is filled on the way, so that a file is read only once."""
-    row = 0
-    for shard in shards:
+    copies, row = part.copies, 0
+    for shard in part.shards:
         start = row
         try:
             with pq.ParquetFile(shard) as file:

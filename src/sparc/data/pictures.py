@@ -93,14 +93,14 @@ def decode_all(
     images = np.empty((count, 3, size, size), dtype=np.uint8)
 
     def work(start: int, chunk: list[tuple[str, bytes]]) -> int:
-        for place, (name, data) in enumerate(chunk, start):
-            picture = _decode(data, name, size if resize else None)
-            if picture.shape != (size, size, 3):
-                height, width, _ = picture.shape
+        for index, (name, data) in enumerate(chunk, start):
+            pixels = _decode(data, name, size if resize else None)
+            if pixels.shape != (size, size, 3):
+                height, width, _ = pixels.shape
                 raise InputError(
                     f"{name} is {width} × {height} pixels where {size} × {size} are expected: fetch the set again"
                 )
-            images[place] = picture.transpose(2, 0, 1)
+            images[index] = pixels.transpose(2, 0, 1)
         return start + len(chunk)
 
     workers = min(os.cpu_count() or 1, 8)

@@ -30,7 +30,7 @@ class Task:
     tasks: int | None = None
     """How many the stream has, where that is known and the method has declared that it wants to be told."""
     all_classes: int | None = None
-    """How many classes all of them have together, likewise."""
+    """How many classes all tasks have together, for a method that has declared that it wants to be told."""
     seen: Callable[[], ImageSet] | None = None
     """The training pictures of all tasks so far, for a method that has declared that it is given them again."""
 
@@ -40,10 +40,10 @@ class Task:
 
 
 class Stream(Sequence[Task]):
-    """Tasks made when they are asked for: only theirs of the pictures are held twice in memory.
+    """Tasks made when they are asked for, so that no more than one task's pictures are held twice in memory.
 
-    >>> pictures = ImageSet(torch.zeros(6, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 2] * 2), ("a", "b", "c"))
-    >>> [task.class_names for task in Stream(Splits(pictures, pictures), sizes=[2, 1])]
+    >>> images = ImageSet(torch.zeros(6, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 2] * 2), ("a", "b", "c"))
+    >>> [task.class_names for task in Stream(Splits(images, images), sizes=[2, 1])]
     [('a', 'b'), ('c',)]
     """
 
@@ -52,17 +52,17 @@ class Stream(Sequence[Task]):
     ) -> None:
         names = splits.train.class_names
         check_sizes(sizes, len(names))
-        for what, pictures in (("training", splits.train), ("test", splits.test)):
-            for name, count in zip(names, pictures.counts(), strict=True):
+        for what, images in (("training", splits.train), ("test", splits.test)):
+            for name, count in zip(names, images.counts(), strict=True):
                 if count == 0:
                     raise InputError(f"class “{name}” has no {what} picture: it needs two at the least")
-        order = torch.arange(len(names))
+        order = list(range(len(names)))
         if order_seed is not None:
-            order = torch.randperm(len(names), generator=torch.Generator().manual_seed(order_seed))
+            order = torch.randperm(len(names), generator=Generator().manual_seed(order_seed)).tolist()
         self.sizes = list(sizes)
-        self.class_names = tuple(names[label] for label in order.tolist())
-        self._train = _in_order(splits.train, order, self.class_names)
-        self._test = _in_order(splits.test, order, self.class_names)
+        self._train = splits.train.relabelled(order)
+        self._test = splits.test.relabelled(order)
+        self.class_names = self._train.class_names
         # Chosen by the data set's own labels, so that the order of the classes plays no part.
         self._held_out = hold_out(splits.train.labels, validation)
         for index in range(len(self)):
@@ -79,11 +79,11 @@ class Stream(Sequence[Task]):
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def] # Sequence wants slices as well
         if isinstance(index, slice):
-            return [self.task(place) for place in range(len(self))[index]]
+            return [self.task(each) for each in range(len(self))[index]]
         return self.task(range(len(self))[index])
 
     def classes(self, index: int) -> range:
-        """The places of a task's classes among all classes."""
+        """The labels of a task's classes."""
         start = sum(self.sizes[:index])
         return range(start, start + self.sizes[index])
 
@@ -145,16 +145,10 @@ def hold_out(labels: Tensor, share: float) -> Tensor:
         return held
     generator = Generator().manual_seed(VALIDATION_SEED)
     for label in labels.unique().tolist():
-        places = torch.nonzero(labels == label).flatten()
-        count = min(max(round(share * len(places)), 1), len(places) - 1)
-        held[places[torch.randperm(len(places), generator=generator)[:count]]] = True
+        indices = torch.nonzero(labels == label).flatten()
+        count = min(max(round(share * len(indices)), 1), len(indices) - 1)
+        held[indices[torch.randperm(len(indices), generator=generator)[:count]]] = True
     return held
-
-
-def _in_order(pictures: ImageSet, order: Tensor, class_names: tuple[str, ...]) -> ImageSet:
-    place = torch.empty_like(order)
-    place[order] = torch.arange(len(order))
-    return ImageSet(pictures.images, place[pictures.labels], class_names)
 
 
 def _within(labels: Tensor, classes: range) -> Tensor:

@@ -11,8 +11,8 @@ _registry: Registry[Source] = Registry(__name__, Source, "data set")  # type: ig
 def names() -> list[str]:
     """What `find` knows; a folder of one's own pictures is a `Folder`.
 
-    >>> names()
-    ['cifar10', 'cifar100', 'digits', 'miniimagenet', 'tinyimagenet']
+    >>> "digits" in names()
+    True
     """
     return list(_registry.classes)
 

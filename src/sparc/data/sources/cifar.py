@@ -3,9 +3,12 @@
 A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,33 +19,59 @@ from sparc.data.archive import walk
 from sparc.data.download import Remote
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.progress import Progress
-from sparc.data.sources.stored import StoredSource
+from sparc.data.sources.stored import Reader, StoredSource
 from sparc.errors import InputError
 
 SIZE = 32
 _PIXELS = 3 * SIZE * SIZE
-_BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
+_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+
+Batch = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+"""N × 3,072 pixels, and N labels."""
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(ABC):
     """An official archive: what it and its folder are called, and its members."""
 
     archive: str
     folder: str
-    train: list[str]
+    train: Sequence[str]
     test: str
     names: str
+    """The member that names the classes."""
 
-    def at(self, place: Path) -> Path | None:
-        """The archive, its unpacked folder, or `place` itself if it is that folder."""
-        if (place / self.archive).is_file():
-            return place / self.archive
-        if (place / self.folder).is_dir():
-            return place / self.folder
-        return place if (place / self.names).is_file() else None
+    @abstractmethod
+    def class_names(self, content: bytes, where: str) -> tuple[str, ...]:
+        """The names in the member `names`."""
 
-    def members(self, path: Path) -> dict[str, bytes]:
+    @abstractmethod
+    def batch(self, content: bytes, where: str) -> Batch:
+        """The pictures in one of the other members."""
+
+    def find(self, folder: Path) -> Path | None:
+        """The archive, its unpacked folder, or `folder` itself if it is that folder."""
+        if (folder / self.archive).is_file():
+            return folder / self.archive
+        if (folder / self.folder).is_dir():
+            return folder / self.folder
+        return folder if (folder / self.names).is_file() else None
+
+    def read(self, path: Path, progress: Progress) -> Splits:
+        members = self._members(path)
+        names = self.class_names(members[self.names], f"{path}:{self.names}")
+
+        def part(files: Sequence[str]) -> ImageSet:
+            batches = [self.batch(members[file], f"{path}:{file}") for file in files]
+            pixels = np.concatenate([pixels for pixels, _ in batches])
+            labels = np.concatenate([labels for _, labels in batches]).astype(np.int64)
+            if labels.max(initial=-1) >= len(names):
+                raise InputError(f"{path} has a label {labels.max()} but {len(names)} classes: fetch it again")
+            return ImageSet(torch.from_numpy(pixels).view(-1, 3, SIZE, SIZE), torch.from_numpy(labels), names)
+
+        return Splits(part(self.train), part([self.test]))
+
+    def _members(self, path: Path) -> dict[str, bytes]:
         wanted = {*self.train, self.test, self.names}
         found = {}
         for name, content in walk(path, lambda name: name.rsplit("/", 1)[-1] in wanted):
@@ -52,63 +81,43 @@ class Layout:
         return found
 
 
-class Cifar(StoredSource):
-    """What both sets have in common; each says how its files and labels are called."""
+@dataclass(frozen=True)
+class BinaryLayout(Layout):
+    """Records of labels and pixels, and a text with the names of the classes."""
 
-    binary: ClassVar[Layout]
-    label_bytes: ClassVar[int]
+    label_bytes: int
     """Before each picture's pixels; the last of them is the label."""
-    python: ClassVar[Layout]
-    label_key: ClassVar[bytes]
-    names_key: ClassVar[bytes]
-    copies: ClassVar[parquet.Copies]
 
-    def read(self, place: Path, progress: Progress) -> Splits | None:
-        if path := self.binary.at(place):
-            return self._read_binary(path)
-        if path := self.python.at(place):
-            return self._read_python(path)
-        return parquet.read(place, self.copies, self.classes, progress, own=self.goes_by(place.name))
-
-    def lies_in(self, place: Path) -> bool:
-        if self.binary.at(place) or self.python.at(place):
-            return True
-        return parquet.find(place, self.copies, self.classes, own=self.goes_by(place.name)) is not None
-
-    def _read_binary(self, path: Path) -> Splits:
-        members = self.binary.members(path)
+    def class_names(self, content: bytes, where: str) -> tuple[str, ...]:
         try:
-            names = tuple(members[self.binary.names].decode().split())
+            return tuple(content.decode().split())
         except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{self.binary.names} is not text: fetch it again") from error
+            raise InputError(f"{where} is not text: fetch it again") from error
 
-        def part(files: list[str]) -> ImageSet:
-            tables = [self._records(members[file], f"{path}:{file}") for file in files]
-            pixels = [table[:, self.label_bytes :] for table in tables]
-            return _image_set(pixels, [table[:, self.label_bytes - 1] for table in tables], names, path)
-
-        return Splits(part(self.binary.train), part([self.binary.test]))
-
-    def _records(self, content: bytes, where: str) -> NDArray[np.uint8]:
+    def batch(self, content: bytes, where: str) -> Batch:
         record = self.label_bytes + _PIXELS
         if not content or len(content) % record:
             raise InputError(f"{where} holds {len(content):,} bytes, no multiple of {record:,}: fetch it again")
-        return np.frombuffer(content, dtype=np.uint8).reshape(-1, record)
+        table = np.frombuffer(content, dtype=np.uint8).reshape(-1, record)
+        return table[:, self.label_bytes :], table[:, self.label_bytes - 1]
 
-    def _read_python(self, path: Path) -> Splits:
-        members = self.python.members(path)
-        where = f"{path}:{self.python.names}"
-        names = _texts(pickles.load(members[self.python.names], where).get(self.names_key), where)
 
-        def part(files: list[str]) -> ImageSet:
-            batches = [self._batch(members[file], f"{path}:{file}") for file in files]
-            return _image_set([pixels for pixels, _ in batches], [labels for _, labels in batches], names, path)
+@dataclass(frozen=True)
+class PythonLayout(Layout):
+    """Pickled dictionaries."""
 
-        return Splits(part(self.python.train), part([self.python.test]))
+    prefix: bytes
+    """Of the keys under which the labels and their names lie."""
 
-    def _batch(self, content: bytes, where: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        batch = pickles.load(content, where)
-        pixels, labels = pickles.array(batch.get(b"data"), where), batch.get(self.label_key)
+    def class_names(self, content: bytes, where: str) -> tuple[str, ...]:
+        names = pickles.load(content, where).get(self.prefix + b"label_names")
+        if not isinstance(names, list) or not all(isinstance(name, bytes) and name.isascii() for name in names):
+            raise InputError(f"{where} does not hold the names of the classes: fetch it again")
+        return tuple(name.decode() for name in names)
+
+    def batch(self, content: bytes, where: str) -> Batch:
+        members = pickles.load(content, where)
+        pixels, labels = pickles.array(members.get(b"data"), where), members.get(self.prefix + b"labels")
         if (
             not isinstance(labels, list)
             or not all(type(label) is int and 0 <= label < 256 for label in labels)
@@ -118,20 +127,17 @@ class Cifar(StoredSource):
         return pixels, np.array(labels, dtype=np.uint8)
 
 
-def _texts(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(name, bytes) and name.isascii() for name in value):
-        raise InputError(f"{where} does not hold the names of the classes: fetch it again")
-    return tuple(name.decode() for name in value)
+class Cifar(StoredSource):
+    """What both sets have in common; each says how its files and labels are called."""
 
+    layouts: ClassVar[tuple[Layout, ...]]
+    copies: ClassVar[parquet.Copies]
 
-def _image_set(
-    pixels: list[NDArray[np.uint8]], labels: list[NDArray[np.uint8]], names: tuple[str, ...], path: Path
-) -> ImageSet:
-    all_labels = torch.from_numpy(np.concatenate(labels).astype(np.int64))
-    if len(all_labels) and int(all_labels.max()) >= len(names):
-        raise InputError(f"{path} has a label {int(all_labels.max())} but {len(names)} classes: fetch it again")
-    images = torch.from_numpy(np.concatenate(pixels)).view(-1, 3, SIZE, SIZE)
-    return ImageSet(images, all_labels, names)
+    def find(self, folder: Path) -> Reader | None:
+        for layout in self.layouts:
+            if path := layout.find(folder):
+                return partial(layout.read, path)
+        return self.find_parquet(folder, self.copies)
 
 
 class Cifar10(Cifar):
@@ -145,17 +151,19 @@ class Cifar10(Cifar):
         "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
         170_052_171,
     )
-    binary = Layout(
-        "cifar-10-binary.tar.gz",
-        "cifar-10-batches-bin",
-        [f"{batch}.bin" for batch in _BATCHES],
-        "test_batch.bin",
-        "batches.meta.txt",
+    layouts = (
+        BinaryLayout(
+            "cifar-10-binary.tar.gz",
+            "cifar-10-batches-bin",
+            [f"{batch}.bin" for batch in _BATCHES],
+            "test_batch.bin",
+            "batches.meta.txt",
+            label_bytes=1,
+        ),
+        PythonLayout(
+            "cifar-10-python.tar.gz", "cifar-10-batches-py", _BATCHES, "test_batch", "batches.meta", prefix=b""
+        ),
     )
-    label_bytes = 1
-    python = Layout("cifar-10-python.tar.gz", "cifar-10-batches-py", _BATCHES, "test_batch", "batches.meta")
-    label_key = b"labels"
-    names_key = b"label_names"
     copies = parquet.Copies(("", "data", "plain_text"), "img", "label", "test", SIZE)
 
 
@@ -172,9 +180,15 @@ class Cifar100(Cifar):
         "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
         168_513_733,
     )
-    binary = Layout("cifar-100-binary.tar.gz", "cifar-100-binary", ["train.bin"], "test.bin", "fine_label_names.txt")
-    label_bytes = 2
-    python = Layout("cifar-100-python.tar.gz", "cifar-100-python", ["train"], "test", "meta")
-    label_key = b"fine_labels"
-    names_key = b"fine_label_names"
+    layouts = (
+        BinaryLayout(
+            "cifar-100-binary.tar.gz",
+            "cifar-100-binary",
+            ["train.bin"],
+            "test.bin",
+            "fine_label_names.txt",
+            label_bytes=2,
+        ),
+        PythonLayout("cifar-100-python.tar.gz", "cifar-100-python", ["train"], "test", "meta", prefix=b"fine_"),
+    )
     copies = parquet.Copies(("", "data", "cifar100"), "img", "fine_label", "test", SIZE)

@@ -31,10 +31,9 @@ class Digits(Source):
         digits = load_digits()
         images = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, np.newaxis]
         labels = digits.target.astype(np.int64)
-        place = np.empty_like(labels)
+        is_test = np.zeros(len(labels), dtype=bool)
         for label in range(10):
-            place[labels == label] = np.arange(np.count_nonzero(labels == label))
-        is_test = place % 5 == 4
+            is_test[np.flatnonzero(labels == label)[4::5]] = True
 
         def part(chosen: NDArray[np.bool_]) -> ImageSet:
             names = tuple(str(label) for label in range(10))

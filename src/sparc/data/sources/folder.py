@@ -17,7 +17,7 @@ from sparc.data.sources.source import Source
 from sparc.errors import InputError
 
 Classes = Mapping[str, Sequence[str]]
-"""Of each class, by name, its pictures relative to the folder."""
+"""The pictures of each class, by its name, as paths relative to the folder."""
 
 _TEST_FOLDERS = ("test", "val", "valid", "validation")
 _MEASURED = 500

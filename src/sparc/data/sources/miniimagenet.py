@@ -8,16 +8,17 @@ O. Vinyals et al.: Matching Networks for One Shot Learning, 2016; the csv files 
 
 import csv
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from sparc.data.imageset import Splits
 from sparc.data.progress import Progress
 from sparc.data.sources.folder import Classes, class_folders, part_folders, read_classes
-from sparc.data.sources.stored import StoredSource
+from sparc.data.sources.stored import Reader, StoredSource
 from sparc.errors import InputError
 
 SIZE = 84
-_PARTS = ("train", "val", "test")
 
 
 class MiniImageNet(StoredSource):
@@ -29,33 +30,38 @@ class MiniImageNet(StoredSource):
     folders = frozenset({"miniimagenet", "miniimagenet84"})
     accepts = "a folder mini-imagenet with train.csv, val.csv, test.csv and images/, or with its class folders,"
 
-    def read(self, place: Path, progress: Progress) -> Splits | None:
-        if _is_listed(place):
-            parts = {part: _listed(place, part) for part in _PARTS}
-        elif self._has_class_folders(place):
-            folders = part_folders(place) or {"": place}
-            parts = {name: _below(place, folder) for name, folder in folders.items()}
-        else:
-            return None
-        train, test = _split(parts)
-        return Splits(read_classes(place, train, SIZE, progress), read_classes(place, test, SIZE, progress))
-
-    def lies_in(self, place: Path) -> bool:
-        return _is_listed(place) or self._has_class_folders(place)
-
-    def _has_class_folders(self, place: Path) -> bool:
-        """Whether the folders are of this set: by where they lie, or else by WordNet's numbers, as ImageNet's are."""
-        inside = [child.name for folder in (place, place / "train") if folder.is_dir() for child in folder.iterdir()]
-        return self.goes_by(place.name) or any(re.fullmatch(r"n\d{8}", name) for name in inside)
+    def find(self, folder: Path) -> Reader | None:
+        if (folder / "train.csv").is_file():
+            return partial(_read, folder, _from_csv)
+        # Class folders are of this set by where they lie, or else by WordNet's numbers, as ImageNet's are.
+        inside = [child.name for path in (folder, folder / "train") if path.is_dir() for child in path.iterdir()]
+        if self.goes_by(folder.name) or any(re.fullmatch(r"n\d{8}", name) for name in inside):
+            return partial(_read, folder, _from_class_folders)
+        return None
 
 
-def _is_listed(place: Path) -> bool:
-    return (place / "train.csv").is_file()
+def _read(folder: Path, list_parts: Callable[[Path], dict[str, Classes]], progress: Progress) -> Splits:
+    return Splits(*(read_classes(folder, part, SIZE, progress) for part in _split(list_parts(folder))))
 
 
-def _listed(place: Path, part: str) -> Classes:
+def _from_csv(folder: Path) -> dict[str, Classes]:
+    return {part: _listed(folder / f"{part}.csv") for part in ("train", "val", "test")}
+
+
+def _from_class_folders(folder: Path) -> dict[str, Classes]:
+    parts = part_folders(folder)
+    if not parts:
+        return {"": class_folders(folder)}
+    return {
+        part: {
+            name: [f"{path.name}/{picture}" for picture in pictures] for name, pictures in class_folders(path).items()
+        }
+        for part, path in parts.items()
+    }
+
+
+def _listed(path: Path) -> Classes:
     """The pictures that a csv file lists, by class, in its order."""
-    path = place / f"{part}.csv"
     classes: dict[str, list[str]] = {}
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -69,11 +75,6 @@ def _listed(place: Path, part: str) -> Classes:
             f"{path} is no list of pictures with the columns filename and label ({error}): fetch the set again"
         ) from error
     return classes
-
-
-def _below(place: Path, folder: Path) -> Classes:
-    inside = f"{folder.name}/" if folder != place else ""
-    return {name: [inside + picture for picture in pictures] for name, pictures in class_folders(folder).items()}
 
 
 def _split(parts: dict[str, Classes]) -> tuple[Classes, Classes]:

@@ -2,10 +2,12 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+from sparc.data import parquet
 from sparc.data.download import DownloadError, Remote, fetch
 from sparc.data.imageset import Splits, check_no_class_is_empty
 from sparc.data.progress import Progress, no_progress
@@ -14,6 +16,9 @@ from sparc.errors import InputError
 from sparc.files import check_writable, clear_parts, locked, make_folder
 
 VARIABLE = "SPARC_DATA"
+
+Reader = Callable[[Progress], Splits]
+"""Reads a set that has been found."""
 
 
 class StoredSource(Source):
@@ -27,31 +32,31 @@ class StoredSource(Source):
     remote: ClassVar[Remote | None] = None
 
     @abstractmethod
-    def read(self, place: Path, progress: Progress) -> Splits | None:
-        """The set, or None if nothing of it lies in `place`."""
+    def find(self, folder: Path) -> Reader | None:
+        """What would read the set from this folder, told without reading all of it; None if it does not lie there."""
 
-    @abstractmethod
-    def lies_in(self, place: Path) -> bool:
-        """Whether `read` would find it."""
+    def find_parquet(self, folder: Path, copies: parquet.Copies) -> Reader | None:
+        parts = parquet.find(folder, copies, self.classes, own=self.goes_by(folder.name))
+        return partial(parquet.read, parts) if parts else None
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         named, cache = _named(data), _cache()
-        for place in self._places(named, cache):
-            found = self.read(place, progress)
-            if found is not None:
-                return self._checked(found, place)
+        for folder in self._folders(named, cache):
+            if read := self.find(folder):
+                return self._checked(read(progress), folder)
         return self._fetched(named, cache, progress)
 
     def present(self, data: Path | None = None) -> bool:
-        return any(self.lies_in(place) for place in self._places(_named(data), _cache()))
+        return any(map(self.find, self._folders(_named(data), _cache())))
 
     def fetchable(self) -> bool:
         return self.remote is not None
 
-    def _places(self, named: Path | None, cache: Path) -> Iterator[Path]:
+    def _folders(self, named: Path | None, cache: Path) -> Iterator[Path]:
+        """Where the set is looked for, in this order."""
         for root in [cache] if named is None else [named, cache]:
             if root.is_dir():
-                yield from sorted(place for place in root.iterdir() if self.goes_by(place.name) and place.is_dir())
+                yield from sorted(path for path in root.iterdir() if self.goes_by(path.name) and path.is_dir())
                 yield root
 
     def goes_by(self, name: str) -> bool:
@@ -67,26 +72,26 @@ class StoredSource(Source):
         make_folder(folder.parent)
         with locked(folder, lambda: progress(f"waiting for {self.title}, which another process fetches", 0, None)):
             try:
-                if not self.lies_in(folder):
+                if not self.find(folder):
                     clear_parts(folder)
                     fetch(self.remote, folder, progress)
             except DownloadError as error:
                 raise InputError(f"{self.title} is {looked}, and {error}: {todo}") from error
-        found = self.read(folder, progress)
-        assert found is not None
-        return self._checked(found, folder)
+        read = self.find(folder)
+        assert read is not None
+        return self._checked(read(progress), folder)
 
-    def _checked(self, splits: Splits, place: Path) -> Splits:
+    def _checked(self, splits: Splits, folder: Path) -> Splits:
         for part, images in splits._asdict().items():
             found = len(images.class_names)
             if found != self.classes:
                 raise InputError(
-                    f"{place} holds {found} classes where {self.title} has {self.classes}: fetch the set again, or put "
-                    f"the files of another set elsewhere"
+                    f"{folder} holds {found} classes where {self.title} has {self.classes}: fetch the set again, or "
+                    f"put the files of another set elsewhere"
                 )
-            check_no_class_is_empty(images.class_names, images.counts(), f"{place} ({part})")
+            check_no_class_is_empty(images.class_names, images.counts(), f"{folder} ({part})")
         if splits.train.class_names != splits.test.class_names:
-            raise InputError(f"{place} has other class names for training than for testing: fetch the set again")
+            raise InputError(f"{folder} has other class names for training than for testing: fetch the set again")
         return splits
 
 

@@ -3,6 +3,7 @@
 Y. Le, X. Yang: Tiny ImageNet Visual Recognition Challenge, Stanford CS 231N, 2015.
 """
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from sparc.data.download import Remote
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import decode_all, is_picture
 from sparc.data.progress import Progress
-from sparc.data.sources.stored import StoredSource
+from sparc.data.sources.stored import Reader, StoredSource
 from sparc.errors import InputError
 
 SIZE = 64
@@ -36,27 +37,16 @@ class TinyImageNet(StoredSource):
     )
     copies = parquet.Copies(("", "data"), "image", "label", "val", SIZE)
 
-    def read(self, place: Path, progress: Progress) -> Splits | None:
-        if path := _official(place):
-            return _read_official(path, progress)
-        splits = parquet.read(place, self.copies, self.classes, progress, own=self.goes_by(place.name))
-        return splits and Splits(_sorted_classes(splits.train), _sorted_classes(splits.test))
-
-    def lies_in(self, place: Path) -> bool:
-        if _official(place):
-            return True
-        return parquet.find(place, self.copies, self.classes, own=self.goes_by(place.name)) is not None
-
-
-def _official(place: Path) -> Path | None:
-    """The archive, its unpacked folder, or `place` itself if it is that folder."""
-    for path in (place / "tiny-imagenet-200.zip", place / "tiny-imagenet-200", place):
-        if path.is_file() or (path / _WNIDS).is_file():
-            return path
-    return None
+    def find(self, folder: Path) -> Reader | None:
+        for path in (folder / "tiny-imagenet-200.zip", folder / "tiny-imagenet-200", folder):
+            if path.is_file() or (path / _WNIDS).is_file():
+                return partial(_read_official, path)
+        read = self.find_parquet(folder, self.copies)
+        return read and (lambda progress: Splits(*map(_with_sorted_classes, read(progress))))
 
 
 def _read_official(path: Path, progress: Progress) -> Splits:
+    """From the archive or its unpacked folder."""
     wnids = tuple(sorted(_text(path, _WNIDS).split()))
     truth: dict[str, str] = {}
     for line in _text(path, _ANNOTATIONS).splitlines():
@@ -85,18 +75,15 @@ def _text(path: Path, member: str) -> str:
 
 
 def _part(path: Path, wnid_of: dict[str, str], wnids: tuple[str, ...], progress: Progress) -> ImageSet:
-    places = {wnid: place for place, wnid in enumerate(wnids)}
+    label_of = {wnid: label for label, wnid in enumerate(wnids)}
     for name, wnid in wnid_of.items():
-        if wnid not in places:
+        if wnid not in label_of:
             raise InputError(f"{path}:{name} is of no class that {_WNIDS} lists: fetch the set again")
     pictures = ((f"{path}:{name}", content) for name, content in read(path, wnid_of))
     images = decode_all(pictures, len(wnid_of), SIZE, progress, resize=False)
-    return ImageSet(images, torch.tensor([places[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids)
+    return ImageSet(images, torch.tensor([label_of[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids)
 
 
-def _sorted_classes(images: ImageSet) -> ImageSet:
+def _with_sorted_classes(images: ImageSet) -> ImageSet:
     """The same pictures, labelled by the sorted order whatever order the parquet file has."""
-    order = sorted(range(len(images.class_names)), key=images.class_names.__getitem__)
-    place = torch.empty(len(order), dtype=torch.int64)
-    place[order] = torch.arange(len(order))
-    return ImageSet(images.images, place[images.labels], tuple(images.class_names[label] for label in order))
+    return images.relabelled(sorted(range(len(images.class_names)), key=images.class_names.__getitem__))
