@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
-from sparc.report.drawing import Words
+from sparc.report.drawing import Text, flattened
 from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
@@ -22,7 +22,7 @@ Make = Callable[..., Result]
 VOID = {"meta", "br", "img", "link", "input"}
 KNOWN = """
 html head meta title style body header h1 h2 h3 h4 nav ul li a main section div table thead tbody tr th td button span
-details summary dl dt dd figure figcaption svg desc text rect circle polygon polyline p footer code script b
+details summary dl dt dd figure figcaption svg desc text rect circle polygon polyline g p footer code script b
 """
 
 
@@ -218,7 +218,9 @@ def test_anything_told_by_task_can_be_drawn(result: Make, first: dict[str, objec
 def test_an_axis_of_accuracies_reaches_a_little_beyond_the_best(result: Make, accuracy: float, top: int) -> None:
     (study,) = studies({Path("a"): result(rows=((accuracy,), (accuracy, accuracy)))})
     stages = {figure.name: figure.drawing for figure in all_figures(study)}["stages-class-il"]
-    marked = [float(shape.text) for shape in stages.shapes if isinstance(shape, Words) and shape.anchor == "end"]
+    marked = [
+        float(shape.text) for shape in flattened(stages.shapes) if isinstance(shape, Text) and shape.anchor == "end"
+    ]
     assert max(marked) == top
 
 

@@ -11,11 +11,12 @@ from html import escape
 from importlib.resources import files
 
 from sparc import __version__
-from sparc.report.charts import WIDTH, mark
+from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_words
 from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
+from sparc.report.marks import mark
 from sparc.report.study import Study
 from sparc.report.svg import icon, inline
 from sparc.text import counted, one_line
