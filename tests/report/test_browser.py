@@ -380,7 +380,7 @@ def test_a_method_that_is_pointed_at_stands_out_in_all_charts(browser: Browser, 
     assert len(browser.value(BRIGHT)) == 40
     point_at(browser, "document.querySelector('tr[data-series=\"25\"]').cells[3]")
     assert browser.value(BRIGHT) == ["25"]
-    assert browser.value(LEGEND)[-1] == "method 25", "in the place of how many more there are"
+    assert browser.value(LEGEND)[-1] == "method 25", "instead of how many more there are"
     point_at(browser, f"{STAGES}.querySelector('.entry[data-series=\"4\"] text')")
     assert browser.value(BRIGHT) == ["4"]
     assert browser.value(LEGEND)[-1] == "and 28 more"

@@ -157,7 +157,7 @@ def heat_map(heading: Heading, x_title: str, y_title: str, matrix: Matrix) -> Dr
 
 
 def table(heading: Heading, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Drawing:
-    """A first column of names, and others to the right edge."""
+    """A table as a drawing: names at the left, numbers at the right."""
     shapes: list[Shape] = _heading_texts(heading, WIDTH)
     for line, (name, *cells) in enumerate([columns, *rows]):
         level, bold = TOP + 26 * line, line == 0

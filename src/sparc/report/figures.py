@@ -34,7 +34,7 @@ class Figure:
 
 
 def stage_figures(study: Study) -> list[Figure]:
-    """Mean accuracy after each task."""
+    """Lines of the mean accuracy after each task, a chart a setting."""
     drawn = []
     for setting in SETTINGS:
         series = [
@@ -51,7 +51,7 @@ def stage_figures(study: Study) -> list[Figure]:
 
 
 def size_figures(study: Study) -> list[Figure]:
-    """Parameters against accuracy."""
+    """Points of parameters against accuracy, a chart a setting."""
     sizes = [(row.cells["parameters"].mean or 1) / 1e6 for row in study.rows]
     x = Axis("parameters, in millions (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
     drawn = []
@@ -69,7 +69,7 @@ def size_figures(study: Study) -> list[Figure]:
 
 
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
-    """Methods that are all far from 100 % could not be told apart below it."""
+    """An axis that ends a little above the best, as methods far from 100 % could not be told apart below it."""
     return Axis(title, 0, _top(mean + spread for each in series for _, mean, spread in each.known()))
 
 
@@ -80,7 +80,7 @@ def _top(values: Iterable[float]) -> float:
 
 
 def loss_figures(study: Study) -> list[Figure]:
-    """Training loss, where there are logs."""
+    """Lines of the training loss, where there are logs."""
     series = []
     for index, row in enumerate(study.rows):
         each = [curve for curve in study.losses[index] if curve]

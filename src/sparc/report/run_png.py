@@ -13,14 +13,18 @@ from sparc.report.study import studies
 
 
 def draw(result: Result, path: Path) -> Path:
-    """Write a PNG."""
+    """Write a PNG of a run."""
     from sparc.report.raster import png  # half a second, which verbs that draw nothing should not wait for
 
-    (study,) = studies({path: result})
+    write_atomic(path, png(run_drawing(result), scale=2))
+    return path
+
+
+def run_drawing(result: Result) -> Drawing:
+    (study,) = studies({Path(): result})
     figures = [*matrix_figures(study, 0), *task_confusion_figures(study, 0)]
     drawings = [*(figure.drawing for figure in figures), _metrics(result)]
-    write_atomic(path, png(arranged(heading(result.config), (), drawings, columns=2), scale=2))
-    return path
+    return arranged(heading(result.config), (), drawings, columns=2)
 
 
 def _metrics(result: Result) -> Drawing:

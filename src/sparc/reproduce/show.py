@@ -82,7 +82,7 @@ def _coloured(text: str) -> str:
 
 
 def _numbers(filled: FilledChart) -> Table:
-    """What a chart shows: a line a place, a column a curve; of a scatter, a line a curve."""
+    """The numbers of a chart: a line an x value, a column a curve; of a scatter, a line a curve."""
     chart = filled.chart
     if chart.kind == "scatter":
         table = plain_table(chart.title, "method", chart.x, chart.y, "")
@@ -91,10 +91,8 @@ def _numbers(filled: FilledChart) -> Table:
             table.add_row(curve.name, *(map(str, curve.points) if curve.points else ("", "")), curve.about)
         return table
     table = plain_table(chart.title, chart.x, *(f"{curve.name}\n{curve.about}" for curve in filled.curves))
-    for number, place in enumerate(filled.places):
-        table.add_row(
-            place, *(str(curve.points[number]) if number < len(curve.points) else "" for curve in filled.curves)
-        )
+    for index, x in enumerate(filled.places):
+        table.add_row(x, *(str(curve.points[index]) if index < len(curve.points) else "" for curve in filled.curves))
     return table
 
 
