@@ -121,6 +121,24 @@ def test_methods_are_named_if_few_and_else_counted(result: Make, methods: int, s
     assert f"<b>methods</b>{fact}</li>" in page(study(*results))
 
 
+def test_many_methods_can_be_filtered_by_name_and_by_kind_where_there_are_several(result: Make) -> None:
+    results = [result(f"m{method}") for method in range(6)]
+    assert '<input type="search"' in page(study(*results))
+    assert '<input type="search"' not in page(study(*results[:5]))
+    assert '<input type="checkbox"' not in page(study(*results)), "results from before there were kinds"
+    for number, each in enumerate(results):
+        object.__setattr__(each, "kind", ("a", '"><script>')[number % 2])
+    seen = check_harmless(page(study(*results)))
+    assert seen.values("type").count("checkbox") == 2
+    assert set(seen.values("data-kind")) == {"a", '"><script>'}
+
+
+def test_each_method_is_found_by_its_rank_in_tables_charts_and_sections(result: Make) -> None:
+    seen = check_harmless(page(study(result(), result("sgd", rows=((90,), (10, 20))))))
+    for tag in ("tr", "g", "section"):
+        assert {value for each, name, value in seen.attributes if (each, name) == (tag, "data-series")} == {"0", "1"}
+
+
 def test_figures_say_how_many_seeds_and_epochs_are_behind_them(result: Make) -> None:
     text = page(study(result(epochs=30), result(seed=1, epochs=30), result("sgd", epochs=3)))
     assert "task after task, seq-digits, 2 tasks, 3 or 30 epochs a task, 1 to 2 seeds<" in text

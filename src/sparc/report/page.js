@@ -43,14 +43,15 @@
   function legendOf(svg) {
     const entries = [...svg.querySelectorAll(".entry[data-series]")];
     const more = svg.querySelector(".more");
-    const slots = entries.filter((entry) => !entry.hasAttribute("display")).map((entry) => entry.getAttribute("transform"));
-    return (isShown, isKept, pointed) => {
-      const shown = entries.filter((entry) => isShown(entry.dataset.series));
-      shown.sort((one, other) => isKept(other.dataset.series) - isKept(one.dataset.series));
-      const rest = shown.splice(slots.length);
+    const first = entries.filter((entry) => !entry.hasAttribute("display"));
+    const slots = first.map((entry) => entry.getAttribute("transform"));
+    return (shown, kept, pointed) => {
+      const named = entries.filter((entry) => shown.has(entry.dataset.series));
+      named.sort((one, other) => kept.has(other.dataset.series) - kept.has(one.dataset.series));
+      const rest = named.splice(slots.length);
       const extra = rest.find((entry) => entry.dataset.series === pointed);
-      for (const entry of entries) hide(entry, entry !== extra && !shown.includes(entry));
-      shown.forEach((entry, slot) => entry.setAttribute("transform", slots[slot]));
+      for (const entry of entries) hide(entry, entry !== extra && !named.includes(entry));
+      named.forEach((entry, slot) => entry.setAttribute("transform", slots[slot]));
       extra?.setAttribute("transform", more.getAttribute("transform"));
       if (more) {
         hide(more, extra || rest.length === 0);
@@ -80,7 +81,7 @@
         element.classList.toggle("faded", bright.length > 0 && !bright.includes(element.dataset.series));
       }
       for (const button of buttons) button.setAttribute("aria-pressed", kept.has(button.closest("tr").dataset.series));
-      for (const legend of legends) legend((series) => shown.has(series), (series) => kept.has(series), pointed);
+      for (const legend of legends) legend(shown, kept, pointed);
     }
 
     function point(event) {
@@ -94,8 +95,9 @@
     study.addEventListener("pointerleave", point);
     study.addEventListener("focusin", point);
     study.addEventListener("click", (event) => {
-      const series = event.target.closest(`tr[data-series] button, ${IN_CHART}`)?.closest("[data-series]").dataset.series;
-      if (series === undefined) return;
+      const pressed = event.target.closest(`tr[data-series] button, ${IN_CHART}`);
+      if (!pressed) return;
+      const { series } = pressed.closest("[data-series]").dataset;
       if (!kept.delete(series)) kept.add(series);
       update();
     });
@@ -104,7 +106,7 @@
       kept.clear();
       update();
     });
-    filter?.addEventListener("input", () => {
+    function choose() {
       const words = filter.querySelector("[type=search]").value.toLowerCase().split(/\s+/);
       const kinds = [...filter.querySelectorAll(":checked")].map((box) => box.value);
       const wanted = methods.filter(({ name, kind }) =>
@@ -112,7 +114,11 @@
       shown = new Set(wanted.map((method) => method.series));
       filter.querySelector("output").textContent = `${shown.size} of ${methods.length} methods`;
       update();
-    });
+    }
+
+    filter?.addEventListener("input", choose);
+    // A browser that comes back to the page may have kept what was typed.
+    if (filter) choose();
   }
 
   document.querySelectorAll(".study").forEach(explore);

@@ -174,7 +174,7 @@ def _filter(rows: Sequence[Row]) -> str:
     )
     return (
         '<div class="filter" role="group" aria-label="Show only some methods">'
-        '<label>Show only <input type="search" placeholder="part of a name" autocomplete="off"></label>'
+        '<label>Show only <input type="search" placeholder="part of a name"></label>'
         f"{chips if len(kinds) > 1 else ''}<output></output></div>\n"
     )
 
