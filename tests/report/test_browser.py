@@ -37,6 +37,9 @@ FLAGS = [
     "--no-first-run",
     "--disable-extensions",
     "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-quic",
+    "--disable-sync",
     "--remote-debugging-pipe",
 ]
 
@@ -180,8 +183,12 @@ def study(result: Make) -> Study:
         result(method, seed, triangle(5, top - seed)) for method, top in (("sparc", 90), ("sgd", 60)) for seed in (0, 1)
     ]
     runs.append(result("packnet", rows=triangle(5, 50), needs_task_id=True))
-    (made,) = studies({Path(f"run-{place}"): each for place, each in enumerate(runs)})
-    return made
+    return study_of(runs)
+
+
+def study_of(runs: list[Result]) -> Study:
+    (study,) = studies({Path(f"run-{number}"): each for number, each in enumerate(runs)})
+    return study
 
 
 @pytest.fixture
@@ -219,7 +226,7 @@ def test_tables_are_sorted_by_click(browser: Browser, written: Path) -> None:
     assert browser.value("document.querySelectorAll('[aria-sort=ascending], [aria-sort=descending]').length") == 1
 
 
-def test_names_are_sorted_as_words_and_upwards_first(browser: Browser, written: Path) -> None:
+def test_names_are_sorted_as_text_and_upwards_first(browser: Browser, written: Path) -> None:
     browser.open(written)
     browser.value("document.querySelector('table.sortable').tHead.rows[1].cells[0].querySelector('button').click()")
     assert browser.value(METHODS) == ["PackNet", "SGD", "SPARC"]
@@ -243,10 +250,10 @@ def test_each_figure_can_be_downloaded_and_carries_its_own_colours(
     browser.keep_downloads(tmp_path / "downloads")
     figures = {figure.name: figure for figure in all_figures(study)}
     names = browser.value("[...document.querySelectorAll('.download')].map(button => button.dataset.name)")
-    for place, name in enumerate(names):
-        if place % 8 == 7:
+    for number, name in enumerate(names):
+        if number % 8 == 7:
             browser.open(written, dark=True)  # a page that nobody has clicked on may give ten files
-        browser.value(f"document.querySelectorAll('.download')[{place}].click()")
+        browser.value(f"document.querySelectorAll('.download')[{number}].click()")
         deadline = time.monotonic() + SECONDS
         while not (tmp_path / "downloads" / f"{name}.svg").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -273,11 +280,11 @@ def test_no_page_scrolls_sideways(browser: Browser, result: Make, tmp_path: Path
     assert browser.value("window.innerWidth") == width
 
 
-def test_words_in_figures_stay_within_them_in_real_letters(browser: Browser, written: Path) -> None:
+def test_texts_in_figures_stay_within_them_in_real_letters(browser: Browser, written: Path) -> None:
     browser.open(written)
     outside = """[...document.querySelectorAll('figure svg text')].filter(text => {
-        const box = text.getBBox(), room = text.ownerSVGElement.viewBox.baseVal;
-        return box.x < 0 || box.y < 0 || box.x + box.width > room.width || box.y + box.height > room.height;
+        const box = text.getBoundingClientRect(), room = text.ownerSVGElement.getBoundingClientRect();
+        return box.left < room.left || box.top < room.top || box.right > room.right || box.bottom > room.bottom;
     }).map(text => text.textContent)"""
     assert browser.value(outside) == []
 
@@ -291,6 +298,129 @@ def test_figures_follow_light_and_dark(browser: Browser, written: Path, dark: bo
     assert browser.value(line) == rgb(palette["series-0"])
     best = browser.value("getComputedStyle(document.querySelector('td.best')).color")
     assert contrast(hexadecimal(best), palette["paper"]) >= 4.5
+
+
+@pytest.fixture
+def crowded(result: Make, tmp_path: Path) -> Path:
+    """A page of forty methods, "method 0" the best of them, of two kinds."""
+    runs = [result(f"method {rank}", rows=triangle(5, 90 - rank)) for rank in range(40)]
+    for rank, run in enumerate(runs):
+        object.__setattr__(run, "kind", ("rehearsal", "isolation")[rank % 2])
+    path = tmp_path / "crowded.html"
+    path.write_text(page([study_of(runs)]))
+    return path
+
+
+STAGES = "document.querySelector('.figures svg')"
+DRAWN = f"[...{STAGES}.querySelectorAll('g[data-series]:not(.entry):not([display])')].map(each => each.dataset.series)"
+LEGEND = f"""[...{STAGES}.querySelectorAll('.entry:not([display]), .more:not([display])')]
+    .map(each => [each, each.getBoundingClientRect()])
+    .sort(([, one], [, other]) => Math.round(one.y - other.y) || one.x - other.x)
+    .map(([each]) => each.textContent)"""
+BRIGHT = """[...new Set([...document.querySelectorAll('.study > .figures g[data-series]:not(.faded)')]
+    .map(each => each.dataset.series))]"""
+SECTIONS = "[...document.querySelectorAll('section[data-series]')].filter(each => !each.hidden).length"
+
+
+def shown_rows(table: int) -> str:
+    rows = f"[...document.querySelectorAll('table.sortable, table.texts')[{table}].tBodies[0].rows]"
+    return f"{rows}.filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+
+
+def point_at(browser: Browser, element: str) -> None:
+    """With a real pointer, in the middle of what a script's expression finds."""
+    browser.value(f"{element}.scrollIntoView({{block: 'center'}})")
+    box = browser.value(f"{element}.getBoundingClientRect().toJSON()")
+    at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    browser.tell("Input.dispatchMouseEvent", type="mouseMoved", **at)
+
+
+def type_text(browser: Browser, text: str) -> None:
+    browser.value("document.querySelector('.filter [type=search]').focus()")
+    browser.tell("Input.insertText", text=text)
+
+
+def test_methods_are_filtered_by_name_in_tables_charts_and_sections(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    assert len(browser.value(LEGEND)) == 13
+    assert browser.value(LEGEND)[-1] == "and 28 more"
+    type_text(browser, "Method 3")
+    ranks = [rank for rank in range(40) if "3" in str(rank)]
+    wanted = [f"method {rank}" for rank in ranks]
+    for table in range(3):
+        assert browser.value(shown_rows(table)) == wanted
+    assert browser.value(DRAWN) == list(map(str, ranks))
+    assert browser.value(LEGEND) == [*wanted[:12], "and 1 more"]
+    assert browser.value(SECTIONS) == len(wanted)
+    assert browser.value("document.querySelector('.filter output').textContent") == "13 of 40 methods"
+    type_text(browser, "99")
+    assert browser.value(shown_rows(0)) == browser.value(DRAWN) == browser.value(LEGEND) == []
+    assert browser.value("document.querySelector('.filter output').textContent") == "0 of 40 methods"
+
+
+def test_methods_are_filtered_by_kind_with_the_keyboard(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    type_text(browser, "1")
+    browser.press("Tab", 9, "")
+    browser.press(" ", 32, " ")
+    assert browser.value("document.activeElement.value") == "isolation"
+    assert browser.value(shown_rows(0)) == [f"method {rank}" for rank in (1, 11, 13, 15, 17, 19, 21, 31)]
+    browser.press("Tab", 9, "")
+    browser.press(" ", 32, " ")
+    assert len(browser.value(shown_rows(0))) == 13, "of both kinds"
+
+
+def test_a_page_of_few_methods_has_no_filter(browser: Browser, written: Path) -> None:
+    browser.open(written)
+    assert browser.value("document.querySelectorAll('.filter').length") == 0
+
+
+def test_a_method_that_is_pointed_at_stands_out_in_all_charts(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    assert len(browser.value(BRIGHT)) == 40
+    point_at(browser, "document.querySelector('tr[data-series=\"25\"]').cells[3]")
+    assert browser.value(BRIGHT) == ["25"]
+    assert browser.value(LEGEND)[-1] == "method 25", "instead of how many more there are"
+    point_at(browser, f"{STAGES}.querySelector('.entry[data-series=\"4\"] text')")
+    assert browser.value(BRIGHT) == ["4"]
+    assert browser.value(LEGEND)[-1] == "and 28 more"
+    point_at(browser, "document.querySelector('h1')")
+    assert len(browser.value(BRIGHT)) == 40
+
+
+def test_methods_are_kept_standing_out_with_the_keyboard(browser: Browser, crowded: Path) -> None:
+    browser.open(crowded)
+    tables = "[...document.querySelectorAll('table.sortable')]"
+    pressed = f"{tables}.map(table => table.querySelectorAll('[aria-pressed=true]').length)"
+    browser.value("document.querySelector('tr[data-series=\"29\"] button').focus()")
+    assert browser.value(BRIGHT) == ["29"]
+    browser.press("Enter", 13, "\r")
+    browser.press("Tab", 9, "")
+    assert browser.value(BRIGHT) == ["29", "30"], "one is kept, the other has the focus"
+    assert browser.value(pressed) == [1, 1], "in both tables"
+    assert browser.value(LEGEND)[0] == "method 29"
+    assert browser.value(LEGEND)[-1] == "method 30"
+    browser.press("Escape", 27, "")
+    assert browser.value(BRIGHT) == ["30"]
+    assert browser.value(pressed) == [0, 0]
+
+
+def test_a_figure_is_kept_as_it_is_filtered_and_without_what_stands_out(
+    browser: Browser, crowded: Path, tmp_path: Path
+) -> None:
+    browser.open(crowded)
+    browser.keep_downloads(tmp_path / "downloads")
+    type_text(browser, "method 2")
+    browser.value("document.querySelector('tr[data-series=\"2\"] button').click()")
+    browser.value("document.querySelector('.download').click()")
+    kept = tmp_path / "downloads" / "stages-class-il.svg"
+    deadline = time.monotonic() + SECONDS
+    while not kept.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    groups = [each for each in ET.parse(kept).getroot().iter() if each.get("data-series")]
+    seen = {each.get("data-series") for each in groups if each.get("display") != "none"}
+    assert seen == {str(rank) for rank in range(40) if "2" in str(rank)}
+    assert "faded" not in kept.read_text()
 
 
 def test_hostile_names_do_nothing(browser: Browser, result: Make, tmp_path: Path) -> None:
@@ -315,7 +445,7 @@ def test_even_a_script_that_got_in_would_not_run(running: Browser, written: Path
 
 
 def rgb(colour: str) -> str:
-    return f"rgb({', '.join(str(int(colour[place : place + 2], 16)) for place in (1, 3, 5))})"
+    return f"rgb({', '.join(str(int(colour[start : start + 2], 16)) for start in (1, 3, 5))})"
 
 
 def hexadecimal(colour: str) -> str:

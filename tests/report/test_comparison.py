@@ -173,7 +173,7 @@ percentages = st.floats(0, 100)
 def test_means_lie_between_the_seeds_and_one_row_at_least_is_best_where_they_differ(
     result: Make, values: list[tuple[float, float, float]]
 ) -> None:
-    results = [result(f"method {place}", rows=((a,), (b, c))) for place, (a, b, c) in enumerate(values)]
+    results = [result(f"method {number}", rows=((a,), (b, c))) for number, (a, b, c) in enumerate(values)]
     rows = compare(results)
     for name in ("accuracy", "average", "forgetting", "trade_off"):
         column = COLUMN[f"class_il.{name}"]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
-from sparc.report.drawing import Words
+from sparc.report.drawing import Text, flattened
 from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
@@ -22,7 +22,8 @@ Make = Callable[..., Result]
 VOID = {"meta", "br", "img", "link", "input"}
 KNOWN = """
 html head meta title style body header h1 h2 h3 h4 nav ul li a main section div table thead tbody tr th td button span
-details summary dl dt dd figure figcaption svg desc text rect circle polygon polyline p footer code script b
+details summary dl dt dd figure figcaption svg desc text rect circle polygon polyline g p footer code script b
+label input output
 """
 
 
@@ -63,7 +64,7 @@ class Reader(HTMLParser):
 
 
 def study(*results: Result) -> list[Study]:
-    return studies({Path(f"run-{place}"): result for place, result in enumerate(results)})
+    return studies({Path(f"run-{number}"): result for number, result in enumerate(results)})
 
 
 def check_harmless(text: str) -> Reader:
@@ -98,11 +99,11 @@ def test_it_shows_what_was_run_and_what_came_out(result: Make) -> None:
     results = [result(epochs=3), result(seed=1, rows=((90,), (70, 80)), epochs=3), result("sgd", epochs=3)]
     seen = check_harmless(page(study(*results)))
     text = " ".join(seen.texts)
-    for words in (
+    for shown in (
         *("seq-digits, 2 tasks, 3 epochs a task, 1 to 2 seeds", "torch 2.13.0", "1 thread", "100 to learn, 20 to test"),
         *("72.50", "± 3.54", "SPARC", "SGD", "run-0", "seconds of training", "tasks learned", "parameters, in"),
     ):
-        assert words in text
+        assert shown in text
     assert seen.tags["figure"] == 2 + 2 + 3 * 2 == seen.tags["figcaption"]
 
 
@@ -112,12 +113,30 @@ def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -
 
 
 @pytest.mark.parametrize(
-    ("methods", "settings", "said"),
+    ("methods", "settings", "fact"),
     [(1, 2, "m0, width 0, m0, width 1"), (6, 1, "6"), (3, 2, "3 with 6 settings"), (1, 6, "1 with 6 settings")],
 )
-def test_methods_are_named_if_few_and_else_counted(result: Make, methods: int, settings: int, said: str) -> None:
+def test_methods_are_named_if_few_and_else_counted(result: Make, methods: int, settings: int, fact: str) -> None:
     results = [result(f"m{method}", width=width) for method in range(methods) for width in range(settings)]
-    assert f"<b>methods</b>{said}</li>" in page(study(*results))
+    assert f"<b>methods</b>{fact}</li>" in page(study(*results))
+
+
+def test_many_methods_can_be_filtered_by_name_and_by_kind_where_there_are_several(result: Make) -> None:
+    results = [result(f"m{method}") for method in range(6)]
+    assert '<input type="search"' in page(study(*results))
+    assert '<input type="search"' not in page(study(*results[:5]))
+    assert '<input type="checkbox"' not in page(study(*results)), "results from before there were kinds"
+    for number, each in enumerate(results):
+        object.__setattr__(each, "kind", ("a", '"><script>')[number % 2])
+    seen = check_harmless(page(study(*results)))
+    assert seen.values("type").count("checkbox") == 2
+    assert set(seen.values("data-kind")) == {"a", '"><script>'}
+
+
+def test_each_method_is_found_by_its_rank_in_tables_charts_and_sections(result: Make) -> None:
+    seen = check_harmless(page(study(result(), result("sgd", rows=((90,), (10, 20))))))
+    for tag in ("tr", "g", "section"):
+        assert {value for each, name, value in seen.attributes if (each, name) == (tag, "data-series")} == {"0", "1"}
 
 
 def test_figures_say_how_many_seeds_and_epochs_are_behind_them(result: Make) -> None:
@@ -150,14 +169,14 @@ def test_headings_are_in_order_and_pictures_have_names(result: Make) -> None:
 
 def test_tables_can_be_sorted_by_machine_and_person(result: Make) -> None:
     text = page(study(result(), result("sgd", rows=((90,), (10, 20)))))
-    heads = re.findall(r'<th scope="col"[^>]*aria-sort="none"[^>]*><button type="button">', text)
-    assert len(heads) == 2 * 2 + 12 + 5
+    titles = re.findall(r'<th scope="col"[^>]*aria-sort="none"[^>]*><button type="button">', text)
+    assert len(titles) == 2 * 2 + 12 + 5
     assert '<td data-value="70" class="best share" style="--share:70.0%">70.00</td>' in text
 
 
 def test_a_method_that_must_be_told_the_task_has_dashes_and_no_class_il_picture(result: Make) -> None:
     text = page(study(result(), result("packnet", needs_task_id=True), result("sgd")))
-    line = next(line for line in text.splitlines() if line.startswith('<tr><th scope="row">') and "PackNet" in line)
+    line = next(line for line in text.splitlines() if line.startswith("<tr data-series=") and "PackNet" in line)
     assert line.count('<td data-value="">–</td>') == 6
     assert "must be told which task" in text
     assert "PackNet: Task-IL accuracy" in text
@@ -202,11 +221,11 @@ diagnostics = st.dictionaries(st.text("ab<&\n€"), st.lists(st.floats(-1e15, 1e
 
 @settings(max_examples=30)
 @given(diagnostics, diagnostics)
-def test_anything_told_by_task_can_be_drawn(result: Make, first: dict[str, object], second: dict[str, object]) -> None:
-    told = {"tiny": [5e-324, 5e-324], "norm": [1.0, 1.0]}
+def test_any_diagnostics_can_be_drawn(result: Make, first: dict[str, object], second: dict[str, object]) -> None:
+    known = {"tiny": [5e-324, 5e-324], "norm": [1.0, 1.0]}
     runs = {
-        Path("a"): result(change={"diagnostics": {**told, **first}}),
-        Path("b"): result(seed=1, change={"diagnostics": {**told, **second}}),
+        Path("a"): result(change={"diagnostics": {**known, **first}}),
+        Path("b"): result(seed=1, change={"diagnostics": {**known, **second}}),
     }
     for some in (runs, {Path("a"): runs[Path("a")]}):
         text = page(studies(some))
@@ -218,7 +237,9 @@ def test_anything_told_by_task_can_be_drawn(result: Make, first: dict[str, objec
 def test_an_axis_of_accuracies_reaches_a_little_beyond_the_best(result: Make, accuracy: float, top: int) -> None:
     (study,) = studies({Path("a"): result(rows=((accuracy,), (accuracy, accuracy)))})
     stages = {figure.name: figure.drawing for figure in all_figures(study)}["stages-class-il"]
-    marked = [float(shape.text) for shape in stages.shapes if isinstance(shape, Words) and shape.anchor == "end"]
+    marked = [
+        float(shape.text) for shape in flattened(stages.shapes) if isinstance(shape, Text) and shape.anchor == "end"
+    ]
     assert max(marked) == top
 
 
@@ -252,8 +273,8 @@ names = hostile | st.text()
 
 @settings(max_examples=20)
 @given(st.tuples(names, names, names, names, names), st.lists(names, min_size=4, max_size=4))
-def test_hostile_names_are_only_words(result: Make, words: tuple[str, ...], classes: list[str]) -> None:
-    method, benchmark, key, value, version = words
+def test_hostile_names_are_only_text(result: Make, texts: tuple[str, ...], classes: list[str]) -> None:
+    method, benchmark, key, value, version = texts
     change = {
         "class_names": classes,
         "environment": {"torch": version, version: version, "threads": value},
@@ -276,6 +297,7 @@ def test_a_name_is_shown_as_it_is(result: Make) -> None:
     assert "&lt;i&gt;, b" in text
 
 
+@pytest.mark.long
 def test_a_damaged_result_is_refused_or_shown_and_no_traceback(
     tmp_path: Path, result: Make, fuzz: Callable[..., dict[str, float]], record_property: Callable[[str, object], None]
 ) -> None:

@@ -18,7 +18,7 @@ Make = Callable[..., Result]
 
 
 def study(*results: Result) -> list[Study]:
-    return studies({Path(f"run {place}"): result for place, result in enumerate(results)})
+    return studies({Path(f"run {number}"): result for number, result in enumerate(results)})
 
 
 def test_a_line_a_run_with_all_numbers(result: Make) -> None:
@@ -74,7 +74,7 @@ def test_deviations_stand_beside_means(result: Make) -> None:
 
 
 @given(st.text(min_size=1))
-def test_any_name_is_only_words_to_latex(name: str) -> None:
+def test_any_name_is_only_text_to_latex(name: str) -> None:
     ours = r"\\(textbackslash|textasciitilde|textasciicircum|textless|textgreater)\{\}|\\[&%$#_{}]"
     left = re.sub(ours, "", latex(name))
     assert not set(left) & set("\\&%$#_{}~^<>\n\r")
@@ -90,15 +90,15 @@ def test_markdown_has_the_best_in_bold_and_dashes_where_nothing_is_defined(resul
             result("packnet", needs_task_id=True),
         )
     )
-    about, _, head, rule, *rows = text.splitlines()
+    about, _, header, rule, *rows = text.splitlines()
     assert about == "Accuracies in percent, mean ± deviation of a sample; seq-digits, 2 tasks, 1 to 2 seeds"
-    assert head.startswith("| Method | Class-IL A_T ↑ | Task-IL A_T ↑ |")
+    assert header.startswith("| Method | Class-IL A_T ↑ | Task-IL A_T ↑ |")
     assert [row.split(" | ")[:2] for row in rows] == [
         ["| SPARC", "**72.50** ± 3.54"],
         ["| SGD", "15.00"],
         ["| PackNet", "–"],
     ]
-    assert {line.count("|") for line in (head, rule, *rows)} == {14}
+    assert {line.count("|") for line in (header, rule, *rows)} == {14}
 
 
 @given(st.text())
@@ -109,6 +109,6 @@ def test_any_name_stays_in_its_cell_of_markdown(result: Make, method: str) -> No
 
 
 @given(st.text() | st.sampled_from(["[a](b) <i> `c`", "**b** ~~s~~ &amp;", "![i](j)", "a|b\\", "a\n\n- b"]))
-def test_any_name_is_only_words_to_markdown(name: str) -> None:
+def test_any_name_is_only_text_to_markdown(name: str) -> None:
     _, inline, _ = MarkdownIt("commonmark").parse(f"x {markdown(name)} x")
     assert {part.type for part in inline.children or ()} <= {"text", "text_special"}

@@ -1,30 +1,32 @@
-"""Charts: lines, points, bars and heat maps, each from plain numbers to a drawing."""
+"""Charts: lines, points, bars, heat maps and tables, each from plain numbers to a drawing."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sparc.experiment.result import Matrix
 from sparc.report.axis import Axis
-from sparc.report.colours import SERIES, heat, readable_on
+from sparc.report.colours import heat, readable_on
 from sparc.report.comparison import Cell
-from sparc.report.drawing import Area, Box, Dot, Drawing, Line, Shape, Words, fitted, text_width
+from sparc.report.drawing import Area, Box, Drawing, Group, Line, Shape, Text, fitted, text_width
 from sparc.report.labels import percent
+from sparc.report.marks import colour, dash, mark
 
 WIDTH = 380.0
 LEFT, RIGHT, TOP = 42.0, 14.0, 70.0
-"""Around the plot; above it stand the title, what was run, and what goes up."""
+"""Margins around the plot; above it stand the title, what was run, and the title of the y axis."""
+MARGIN = 12.0
+"""Left of all text that is not beside the plot."""
 PLOT_HEIGHT = 210.0
 SMALL = 11.5
-MOST_WRITTEN = 20
+MAX_WRITTEN = 20
 """Tasks up to which the cells of a heat map have room for their numbers, and lines for their markers."""
-CORNERS = {1: (4, 0.125), 2: (3, -0.25), 3: (4, -0.25), 4: (3, 0.25), 5: (5, -0.25)}
-"""Of the markers that are no dots: how many, and where the first is, in turns from the right."""
+MAX_LEGEND = 12
+"""Series that a legend names; of the rest it says how many there are."""
 
 
 @dataclass(frozen=True)
-class Head:
-    """What stands above a chart."""
+class Heading:
+    """The two lines above a chart."""
 
     title: str
     note: str
@@ -34,107 +36,138 @@ class Head:
 @dataclass(frozen=True)
 class Series:
     label: str
-    place: int
+    index: int
     """Among the methods, or else the quantities, of a page: the same colour, marker and dash for it in every chart."""
     points: Sequence[tuple[float, Cell]]
 
-    @property
-    def colour(self) -> str:
-        return f"series-{self.place % SERIES}"
-
-    @property
-    def dash(self) -> tuple[float, ...]:
-        """Another kind of line once the colours are used up."""
-        return ((), (7.0, 3.0), (2.0, 3.0))[self.place // SERIES % 3]
-
     def known(self) -> list[tuple[float, float, float]]:
-        """Where there is a number: x, mean, and deviation, 0 where that cannot be said."""
+        """The points that have a number: x, mean, and deviation, 0 where that cannot be said."""
         return [(x, cell.mean, cell.deviation or 0.0) for x, cell in self.points if cell.mean is not None]
 
 
-def lines(head: Head, x: Axis, y: Axis, series: Sequence[Series]) -> Drawing:
+def lines(heading: Heading, x: Axis, y: Axis, series: Sequence[Series], width: float = WIDTH) -> Drawing:
     """Means as lines, with a band of a deviation to both sides."""
-    sheet = _Sheet(head, x, y)
+    sheet = _Sheet(heading, x, y, width)
     sheet.axes()
     for each in series:
         known = each.known()
         band = [(at, mean + spread) for at, mean, spread in known]
         band += [(at, mean - spread) for at, mean, spread in reversed(known)]
         if any(spread for *_, spread in known):
-            sheet.add(Area(tuple(sheet.at(*point) for point in band), each.colour, opacity=0.16))
+            area = Area(tuple(sheet.at(*point) for point in band), colour(each.index), opacity=0.16)
+            sheet.add(Group((area,), series=each.index))
+    ends = []
     for each in series:
-        known = each.known()
-        sheet.add(Line(tuple(sheet.at(at, mean) for at, mean, _ in known), each.colour, dash=each.dash))
-        for at, mean, spread in known if len(known) <= MOST_WRITTEN else known[-1:]:
-            sheet.add(*mark(each.place, *sheet.at(at, mean), _said(each, x, at, mean, spread)))
+        if known := each.known():
+            path = Line(tuple(sheet.at(at, mean) for at, mean, _ in known), colour(each.index), dash=dash(each.index))
+            marks = [
+                mark(each.index, *sheet.at(at, mean), _describe(each, x, at, mean, spread))
+                for at, mean, spread in (known if len(known) <= MAX_WRITTEN else known[-1:])
+            ]
+            sheet.add(Group((path, *(shape for shapes in marks for shape in shapes)), series=each.index))
+            ends.append(f"{each.label} goes from {percent(known[0][1])} to {percent(known[-1][1])}")
     sheet.legend(series)
-    ends = [(each.label, percent(each.known()[0][1]), percent(each.known()[-1][1])) for each in series]
-    said = "; ".join(f"{label} goes from {first} to {last}" for label, first, last in ends)
-    return sheet.drawing(f"{y.title} against {x.title}: {said}.")
+    return sheet.drawing(f"{y.title} against {x.title}: {'; '.join(ends)}.")
 
 
-def points(head: Head, x: Axis, y: Axis, series: Sequence[Series]) -> Drawing:
+def points(heading: Heading, x: Axis, y: Axis, series: Sequence[Series], width: float = WIDTH) -> Drawing:
     """A marker a point, with a deviation up and down as a thin line."""
-    sheet = _Sheet(head, x, y)
+    sheet = _Sheet(heading, x, y, width)
     sheet.axes(upright=True)
-    said, places = [], [(each.label, *sheet.at(at, mean)) for each in series for at, mean, _ in each.known()]
+    taken = [_around(*sheet.at(at, mean), 8, 8) for each in series for at, mean, _ in each.known()]
+    descriptions, named = [], True
     for each in series:
+        shapes: list[Shape] = []
         for at, mean, spread in each.known():
             if spread:
-                sheet.add(Line((sheet.at(at, mean - spread), sheet.at(at, mean + spread)), each.colour, width=1.5))
-            said.append(_said(each, x, at, mean, spread))
-            sheet.add(*mark(each.place, *sheet.at(at, mean), said[-1], radius=6))
-    taken = [_around(x, y, 8, 8) for _, x, y in places]
-    named = [sheet.name_beside(*place, taken) for place in places]
-    if not all(named):
+                ends = sheet.at(at, mean - spread), sheet.at(at, mean + spread)
+                shapes.append(Line(ends, colour(each.index), width=1.5))
+            descriptions.append(_describe(each, x, at, mean, spread))
+            shapes += mark(each.index, *sheet.at(at, mean), descriptions[-1], radius=6)
+            shapes += (label := sheet.label_beside(each.label, *sheet.at(at, mean), taken))
+            named &= bool(label)
+        sheet.add(Group(tuple(shapes), series=each.index))
+    if not named or not all(each.known() for each in series):
         sheet.legend(series)
-    return sheet.drawing(f"{y.title} against {x.title}: {'; '.join(said)}.")
+    return sheet.drawing(f"{y.title} against {x.title}: {'; '.join(descriptions)}.")
 
 
-def bars(head: Head, x_title: str, y: Axis, series: Series, even: Sequence[float], even_label: str) -> Drawing:
-    """A bar a task, and a dashed line where it would end if all were even."""
-    sheet = _Sheet(head, Axis(x_title, 0.5, len(even) + 0.5, whole=True), y)
+def bars(
+    heading: Heading, x: Axis, y: Axis, series: Sequence[Series], even: Sequence[float] = (), width: float = WIDTH
+) -> Drawing:
+    """A bar a task for each series, side by side, and a dashed line where they would end if all classes were even."""
+    sheet = _Sheet(heading, x, y, width)
     sheet.axes()
-    for at, mean, spread in series.known():
-        (left, top), (right, bottom) = sheet.at(at - 0.38, mean), sheet.at(at + 0.38, y.low)
-        note = f"task {at:g}: {percent(mean, 1)}, even would be {percent(even[round(at) - 1], 1)}"
-        sheet.add(Box(left, top, right - left, bottom - top, series.colour, note))
-        if spread:
-            sheet.add(Line((sheet.at(at, mean - spread), sheet.at(at, mean + spread)), "ink", width=1.2))
-    steps = [sheet.at(task + side, share) for task, share in enumerate(even, 1) for side in (-0.5, 0.5)]
-    sheet.add(Line(tuple(steps), "ink", width=1.6, dash=(5, 3)))
-    sheet.entry(even_label, 0, Line(((0, 0), (24, 0)), "ink", width=1.6, dash=(5, 3)))
-    said = "; ".join(f"task {at:g} {percent(mean, 1)}" for at, mean, _ in series.known())
-    return sheet.drawing(f"{y.title}: {said}.")
+    drawn = [each for each in series if each.known()]
+    thickness = 0.76 / max(len(drawn), 1)
+    descriptions = []
+    for order, each in enumerate(drawn):
+        shapes: list[Shape] = []
+        for at, mean, spread in each.known():
+            start = at - 0.38 + order * thickness
+            (left, top), (right, bottom) = sheet.at(start, mean), sheet.at(start + thickness, y.low)
+            note = _describe(each, x, at, mean, spread)
+            if even:
+                note = f"task {at:g}: {percent(mean, 1)}, even would be {percent(even[round(at) - 1], 1)}"
+            shapes.append(Box(left, top, right - left, bottom - top, colour(each.index), note))
+            if spread:
+                ends = [sheet.at(start + thickness / 2, mean + side * spread) for side in (-1, 1)]
+                shapes.append(Line(tuple(ends), "ink", width=1.2))
+        sheet.add(Group(tuple(shapes), series=each.index))
+        of = f"{each.label}: " if len(drawn) > 1 else ""
+        descriptions.append(of + "; ".join(f"task {at:g} {percent(mean, 1)}" for at, mean, _ in each.known()))
+    if even:
+        steps = [sheet.at(task + side, share) for task, share in enumerate(even, 1) for side in (-0.5, 0.5)]
+        sheet.add(Line(tuple(steps), "ink", width=1.6, dash=(5, 3)))
+        sample = Line(((0, -4), (24, -4)), "ink", width=1.6, dash=(5, 3))
+        sheet.entry("if every class were given as often", (sample,))
+    if len(series) > 1:
+        sheet.legend(series, lambda each: (Box(2, -9, 20, 10, colour(each.index)),))
+    return sheet.drawing(f"{y.title}: {'. '.join(descriptions)}.")
 
 
-def heat_map(head: Head, x_title: str, y_title: str, matrix: Matrix) -> Drawing:
+def heat_map(heading: Heading, x_title: str, y_title: str, matrix: Matrix) -> Drawing:
     """Percentages as colours, with the number in each cell where there is room."""
     tasks = len(matrix)
-    width = max(WIDTH, LEFT + RIGHT + 20 * min(tasks, MOST_WRITTEN + 5))
+    width = max(WIDTH, LEFT + RIGHT + 20 * min(tasks, MAX_WRITTEN + 5))
     side = (width - LEFT - RIGHT) / tasks
     size, gap = min(13.0, side * 0.46), min(1.0, side / 10)
-    sheet = _Sheet(head, Axis(x_title, 1, tasks, whole=True), Axis(y_title, 1, tasks, whole=True), width, tasks * side)
+    x, y = Axis(x_title, 1, tasks, integers=True), Axis(y_title, 1, tasks, integers=True)
+    sheet = _Sheet(heading, x, y, width, tasks * side)
     for stage, row in enumerate(matrix):
         for task, value in enumerate(row):
             if value is None:
                 continue
-            left, top, colour = LEFT + task * side, TOP + stage * side, heat(value)
+            left, top, fill = LEFT + task * side, TOP + stage * side, heat(value)
             note = f"after task {stage + 1}, on task {task + 1}: {percent(value)}"
-            sheet.add(Box(left, top, side - gap, side - gap, colour, note))
-            if tasks <= MOST_WRITTEN:
+            sheet.add(Box(left, top, side - gap, side - gap, fill, note))
+            if tasks <= MAX_WRITTEN:
                 text = percent(value, 1 if tasks < 8 else 0)
                 middle = left + (side - gap) / 2, top + (side - gap) / 2 + size * 0.36
-                sheet.add(Words(*middle, text, size, "middle", readable_on(colour)))
+                sheet.add(Text(*middle, text, size, "middle", readable_on(fill)))
     for tick in sheet.x.ticks():
         middle_of = (tick - 0.5) * side
-        sheet.add(Words(LEFT - 7, TOP + middle_of + 4, f"{tick:g}", SMALL, "end", "muted"))
-        sheet.add(Words(LEFT + middle_of, TOP + tasks * side + 16, f"{tick:g}", SMALL, "middle", "muted"))
-    sheet.below_axis()
+        sheet.add(Text(LEFT - 7, TOP + middle_of + 4, f"{tick:g}", SMALL, "end", "muted"))
+        sheet.add(Text(LEFT + middle_of, TOP + tasks * side + 16, f"{tick:g}", SMALL, "middle", "muted"))
+    sheet.x_title()
     sheet.colour_bar()
     rows = [", ".join(percent(value, 0) for value in row if value is not None) for row in matrix]
-    said = "; ".join(f"after task {stage} {row}" for stage, row in enumerate(rows, 1))
-    return sheet.drawing(f"Percent right on each task so far: {said}.")
+    stages = "; ".join(f"after task {stage} {row}" for stage, row in enumerate(rows, 1))
+    return sheet.drawing(f"Percent right on each task so far: {stages}.")
+
+
+def table(heading: Heading, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Drawing:
+    """A table as a drawing: names at the left, numbers at the right."""
+    shapes: list[Shape] = _heading_texts(heading, WIDTH)
+    for line, (name, *cells) in enumerate([columns, *rows]):
+        level, bold = TOP + 26 * line, line == 0
+        shapes.append(Text(MARGIN, level, name, 12.5, bold=bold))
+        for column, cell in enumerate(reversed(cells)):
+            shapes.append(Text(WIDTH - RIGHT - 90 * column, level, cell, 12.5, "end", bold=bold))
+        shapes.append(Line(((MARGIN, level + 8), (WIDTH - RIGHT, level + 8)), "muted" if bold else "grid", width=1))
+    description = "; ".join(" ".join(filter(None, row)) for row in rows)
+    title = f"{heading.title}, {heading.note}"
+    return Drawing(WIDTH, TOP + 26 * len(rows) + 22, title, f"{description}.", tuple(shapes))
 
 
 Rectangle = tuple[float, float, float, float]
@@ -149,99 +182,99 @@ def _apart(first: Rectangle, second: Rectangle) -> bool:
     return first[2] < second[0] or second[2] < first[0] or first[3] < second[1] or second[3] < first[1]
 
 
-def _said(series: Series, x: Axis, at: float, mean: float, spread: float) -> str:
+def _describe(series: Series, x: Axis, at: float, mean: float, spread: float) -> str:
     deviation = f" ± {percent(spread)}" if spread else ""
-    return f"{series.label}, {x.title} {x.write(at)}: {percent(mean)}{deviation}"
+    return f"{series.label}, {x.title} {x.format(at)}: {percent(mean)}{deviation}"
 
 
-def mark(place: int, x: float, y: float, note: str = "", radius: float = 3.8) -> list[Shape]:
-    """Each colour has a shape of its own, as colours alone do not tell everybody enough, and once all are used up the
-    shapes are hollow.
-    """
-    shapes = [_marker(place % SERIES, x, y, radius, f"series-{place % SERIES}", note)]
-    if hollow := place // SERIES % 3:
-        shapes.append(_marker(place % SERIES, x, y, radius * (0.7, 0.4)[hollow - 1], "paper", note))
-    return shapes
+def _line_sample(series: Series) -> tuple[Shape, ...]:
+    line = Line(((0, -4), (24, -4)), colour(series.index), dash=dash(series.index))
+    return line, *mark(series.index, 12, -4, radius=4)
 
 
-def _marker(kind: int, x: float, y: float, radius: float, colour: str, note: str) -> Shape:
-    if kind not in CORNERS:
-        return Dot(x, y, radius, colour, note)
-    corners, first = CORNERS[kind]
-    angles = [math.tau * (first + corner / corners) for corner in range(corners)]
-    outline = [(x + 1.3 * radius * math.cos(angle), y + 1.3 * radius * math.sin(angle)) for angle in angles]
-    return Area(tuple(outline), colour, note=note)
+def _heading_texts(heading: Heading, width: float) -> list[Shape]:
+    room = width - MARGIN - RIGHT
+    return [
+        Text(MARGIN, 20, fitted(heading.title, 14.5, room), 14.5, bold=True),
+        Text(MARGIN, 37, fitted(heading.note, SMALL, room), SMALL, colour="muted"),
+    ]
 
 
 class _Sheet:
-    """What a chart is drawn on: its head above, the plot, and then whatever comes below, line by line."""
+    """What a chart is drawn on: its heading above, the plot, and then whatever comes below, line by line."""
 
-    def __init__(self, head: Head, x: Axis, y: Axis, width: float = WIDTH, height: float = PLOT_HEIGHT) -> None:
-        self.head, self.x, self.y, self.width, self.height = head, x, y, width, height
+    def __init__(self, heading: Heading, x: Axis, y: Axis, width: float = WIDTH, height: float = PLOT_HEIGHT) -> None:
+        self.heading, self.x, self.y, self.width, self.height = heading, x, y, width, height
         self.bottom = TOP + height + 16
-        """Where the last line stands."""
-        room = width - 12 - RIGHT
-        self.shapes: list[Shape] = [
-            Words(12, 20, fitted(head.title, 14.5, room), 14.5, bold=True),
-            Words(12, 37, fitted(head.note, SMALL, room), SMALL, colour="muted"),
-            Words(12, TOP - 11, fitted(y.title, SMALL, room), SMALL, colour="muted"),
+        """The baseline of the last line."""
+        self.room = width - MARGIN - RIGHT
+        self.shapes: list[Shape | Group] = [
+            *_heading_texts(heading, width),
+            Text(MARGIN, TOP - 11, fitted(y.title, SMALL, self.room), SMALL, colour="muted"),
         ]
 
-    def add(self, *shapes: Shape) -> None:
+    def add(self, *shapes: Shape | Group) -> None:
         self.shapes += shapes
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a value lies; what is off the scale, such as the end of a deviation, lies at its edge."""
-        across = LEFT + self.x.share(x) * (self.width - LEFT - RIGHT)
-        return across, TOP + (1 - min(max(self.y.share(y), 0.0), 1.0)) * self.height
+        """The point of a pair of values; what is off the scale, such as the end of a deviation, lies at its edge."""
+        across = LEFT + self.x.fraction(x) * (self.width - LEFT - RIGHT)
+        return across, TOP + (1 - min(max(self.y.fraction(y), 0.0), 1.0)) * self.height
 
-    def name_beside(self, label: str, x: float, y: float, taken: list[Rectangle]) -> bool:
-        """Write a label right, left, above or below, wherever nothing else is; say whether there was room."""
+    def label_beside(self, label: str, x: float, y: float, taken: list[Rectangle]) -> list[Shape]:
+        """A label right, left, above or below, wherever nothing else is; none if there is no room."""
         half = text_width(label, 12) / 2
         for middle, level in ((x + 12 + half, y), (x - 12 - half, y), (x, y - 16), (x, y + 16)):
-            place = _around(middle, level, half, 7)
-            left, top, right, bottom = place
+            box = _around(middle, level, half, 7)
+            left, top, right, bottom = box
             inside = left >= LEFT and right <= self.width and top >= TOP and bottom <= TOP + self.height
-            if inside and all(_apart(place, other) for other in taken):
-                taken.append(place)
-                self.add(Words(middle, level + 4, label, anchor="middle"))
-                return True
-        return False
+            if inside and all(_apart(box, other) for other in taken):
+                taken.append(box)
+                return [Text(middle, level + 4, label, anchor="middle")]
+        return []
 
     def axes(self, upright: bool = False) -> None:
         for value in self.y.ticks():
             _, level = self.at(self.x.low, value)
             self.add(Line(((LEFT, level), (self.width - RIGHT, level)), "grid", width=1))
-            self.add(Words(LEFT - 7, level + 4, self.y.write(value), SMALL, "end", "muted"))
+            self.add(Text(LEFT - 7, level + 4, self.y.format(value), SMALL, "end", "muted"))
         for value in self.x.ticks():
             across, _ = self.at(value, self.y.low)
             if upright:
                 self.add(Line(((across, TOP), (across, TOP + self.height)), "grid", width=1))
-            self.add(Words(across, TOP + self.height + 16, self.x.write(value), SMALL, "middle", "muted"))
+            self.add(Text(across, TOP + self.height + 16, self.x.format(value), SMALL, "middle", "muted"))
         base = TOP + self.height
         self.add(Line(((LEFT, base), (self.width - RIGHT, base)), "muted", width=1))
-        self.below_axis()
+        self.x_title()
 
-    def below_axis(self) -> None:
+    def x_title(self) -> None:
         self.bottom += 18
-        self.add(Words((LEFT + self.width - RIGHT) / 2, self.bottom, self.x.title, SMALL, "middle", "muted"))
+        self.add(Text((LEFT + self.width - RIGHT) / 2, self.bottom, self.x.title, SMALL, "middle", "muted"))
 
-    def legend(self, series: Sequence[Series]) -> None:
-        """Two entries a line where the labels are short."""
-        room = (self.width - 12 - RIGHT) / 2 - 40
-        columns = 2 if len(series) > 1 and all(text_width(each.label, 12) < room for each in series) else 1
-        for place, each in enumerate(series):
-            sample = Line(((0, 0), (24, 0)), each.colour, dash=each.dash)
-            self.entry(each.label, place % columns / columns, sample, each)
+    def legend(self, series: Sequence[Series], sample: Callable[[Series], tuple[Shape, ...]] = _line_sample) -> None:
+        """Two entries a line where the labels are short; the first few series, and how many more there are."""
+        short = all(text_width(each.label, 12) < self.room / 2 - 40 for each in series)
+        columns = 2 if len(series) > 1 and short else 1
+        for order, each in enumerate(series):
+            samples = sample(each) if each.known() else ()
+            self.entry(each.label, samples, order % columns / columns, each.index, hidden=order >= MAX_LEGEND)
+        if len(series) > MAX_LEGEND:
+            self.bottom += 20
+            text = Text(31, 0, f"and {len(series) - MAX_LEGEND} more", colour="muted")
+            self.add(Group((text,), MARGIN, self.bottom, part="more"))
 
-    def entry(self, label: str, share: float, sample: Line, series: Series | None = None) -> None:
-        """A line of the legend, from so far across on; a new one where that is not far."""
-        self.bottom += 0 if share else 20
-        left, level = 12 + share * (self.width - 12 - RIGHT), self.bottom - 4
-        self.add(Line(tuple((left + x, level + y) for x, y in sample.points), sample.colour, sample.width, sample.dash))
-        if series:
-            self.add(*mark(series.place, left + 12, level, radius=4))
-        self.add(Words(left + 31, self.bottom, fitted(label, 12, self.width - RIGHT - left - 31)))
+    def entry(
+        self,
+        label: str,
+        sample: tuple[Shape, ...],
+        fraction: float = 0.0,
+        series: int | None = None,
+        hidden: bool = False,
+    ) -> None:
+        """An entry of the legend, from so far across on; on a new line where that is not far."""
+        self.bottom += 20 if not fraction and not hidden else 0
+        text = Text(31, 0, fitted(label, 12, self.room * (1 - fraction) - 31))
+        self.add(Group((*sample, text), MARGIN + fraction * self.room, self.bottom, series, "entry", hidden))
 
     def colour_bar(self) -> None:
         self.bottom += 20
@@ -250,8 +283,9 @@ class _Sheet:
         for step in range(steps):
             # Wider than its share, as hairs of paper would show between two.
             self.add(Box(left + step * wide / steps, self.bottom - 9, wide / steps + 0.5, 10, heat(100 * step / 24)))
-        self.add(Words(left - 8, self.bottom, "0 %", SMALL, "end", "muted"))
-        self.add(Words(left + wide + 8, self.bottom, "100 %", SMALL, colour="muted"))
+        self.add(Text(left - 8, self.bottom, "0 %", SMALL, "end", "muted"))
+        self.add(Text(left + wide + 8, self.bottom, "100 %", SMALL, colour="muted"))
 
-    def drawing(self, about: str) -> Drawing:
-        return Drawing(self.width, self.bottom + 14, f"{self.head.title}, {self.head.note}", about, tuple(self.shapes))
+    def drawing(self, description: str) -> Drawing:
+        title = f"{self.heading.title}, {self.heading.note}"
+        return Drawing(self.width, self.bottom + 14, title, description, tuple(self.shapes))

@@ -28,24 +28,24 @@ DARK = {
 SERIES = 6
 """How many colours there are for lines and bars."""
 VIRIDIS = "440154482475414487355f8d2a788e21918c22a88444bf707ad151bddf26fde725"
-"""Eleven steps."""
-HEAT = [VIRIDIS[place : place + 6] for place in range(0, len(VIRIDIS), 6)]
+"""The colour map in eleven steps."""
+HEAT = [VIRIDIS[start : start + 6] for start in range(0, len(VIRIDIS), 6)]
 
 
 def heat(value: float) -> str:
-    """From 0 to 100.
+    """The colour of a percentage in a heat map.
 
     >>> heat(0), heat(100), heat(55)
     ('#440154', '#fde725', '#229c88')
     """
-    place = min(max(value, 0.0), 100.0) / 100 * (len(HEAT) - 1)
-    first = min(int(place), len(HEAT) - 2)
+    position = min(max(value, 0.0), 100.0) / 100 * (len(HEAT) - 1)
+    first = min(int(position), len(HEAT) - 2)
     pairs = zip(_channels(HEAT[first]), _channels(HEAT[first + 1]), strict=True)
-    return "#" + "".join(f"{round(low + (high - low) * (place - first)):02x}" for low, high in pairs)
+    return "#" + "".join(f"{round(low + (high - low) * (position - first)):02x}" for low, high in pairs)
 
 
 def contrast(first: str, second: str) -> float:
-    """As WCAG has it, from 1 to 21.
+    """The contrast of two colours as WCAG has it, from 1 to 21.
 
     >>> round(contrast("#ffffff", "#000000"))
     21
@@ -55,7 +55,7 @@ def contrast(first: str, second: str) -> float:
 
 
 def readable_on(colour: str) -> str:
-    """Black or white.
+    """Black or white, whichever can be read on the colour.
 
     >>> readable_on(heat(10)), readable_on(heat(90))
     ('#ffffff', '#000000')
@@ -64,7 +64,7 @@ def readable_on(colour: str) -> str:
 
 
 def _channels(colour: str) -> list[int]:
-    return [int(colour.removeprefix("#")[place : place + 2], 16) for place in (0, 2, 4)]
+    return [int(colour.removeprefix("#")[start : start + 2], 16) for start in (0, 2, 4)]
 
 
 def _luminance(colour: str) -> float:

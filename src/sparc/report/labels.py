@@ -18,7 +18,7 @@ METRIC_SYMBOLS = {
     "plasticity": "plasticity",
     "trade_off": "trade-off",
 }
-"""The same, where there is little room."""
+"""Short titles of metrics, where there is little room."""
 METRIC_MEANINGS = {
     "accuracy": "mean accuracy over all tasks after the last one",
     "average": "mean of the stages' accuracies, each over the tasks learned by then",
@@ -31,7 +31,8 @@ SETTING_TITLES = {"class_il": "Class-IL", "task_il": "Task-IL"}
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """
+    """A percentage, or a dash for what is not defined.
+
     >>> percent(81.234), percent(None)
     ('81.23', '–')
     """
@@ -39,7 +40,8 @@ def percent(value: float | None, digits: int = 2) -> str:
 
 
 def size(count: float) -> str:
-    """
+    """A number of bytes for people.
+
     >>> size(1_234_567), size(34_567), size(0)
     ('1.2 MB', '35 kB', '0 kB')
     """
@@ -47,4 +49,5 @@ def size(count: float) -> str:
 
 
 def heading(config: dict[str, object]) -> str:
+    """What a run was, in a line."""
     return f"{config['method']} on {config['benchmark']}, seed {config['seed']}"

@@ -9,20 +9,24 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import repeat
 
 from sparc import __version__
-from sparc.report.charts import WIDTH, mark
+from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_words
 from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
+from sparc.report.marks import mark
 from sparc.report.study import Study
 from sparc.report.svg import icon, inline
 from sparc.text import counted, one_line
 
 TASK_IL = tuple(column for column in COLUMNS if column.name.startswith("task_il.") and column not in ACCURACIES)
 VERSIONS = ("sparc", "torch", "python")
-TOLD_THE_TASK = "It has no Class-IL accuracy: at test time it must be told which task a picture belongs to."
+FEW = 6
+"""Methods from which on they are counted rather than named, and can be filtered."""
+NO_CLASS_IL = "It has no Class-IL accuracy: at test time it must be told which task a picture belongs to."
 
 
 def page(studies: Sequence[Study], left_out: Sequence[str] = ()) -> str:
@@ -49,7 +53,7 @@ script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
 <h1>{title}: what is learned, what is kept</h1>
 {_contents(studies) if several else ""}{_left_out(left_out)}</header>
 <main>
-{"".join(_study(study, place, several) for place, study in enumerate(studies, 1))}</main>
+{"".join(_study(study, number, several) for number, study in enumerate(studies, 1))}</main>
 <footer><p>Made by <code>sparc report</code>, version {_text(__version__)}, from what the runs left behind.</p></footer>
 <p id="status" class="unseen" role="status"></p>
 <script>{script}</script>
@@ -60,7 +64,7 @@ script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
 
 def _contents(studies: Sequence[Study]) -> str:
     links = (
-        f'<li><a href="#study-{place}">{_text(study.in_a_line())}</a></li>' for place, study in enumerate(studies, 1)
+        f'<li><a href="#study-{number}">{_text(study.in_a_line())}</a></li>' for number, study in enumerate(studies, 1)
     )
     return f"<nav><ul>{''.join(links)}</ul></nav>\n"
 
@@ -78,8 +82,10 @@ def _study(study: Study, number: int, several: bool) -> str:
     parts = [
         _facts(study),
         _heading(level, "Comparison"),
+        _filter(study.rows),
         _comparison(study, MAIN, "Comparison of all methods"),
-        '<p class="hint">Green and bold is best; a click on a column’s title sorts by it.</p>',
+        '<p class="hint">Green and bold is best; a click on a column’s title sorts by it, '
+        "one on a method’s name makes it stand out in the charts.</p>",
         _folded("The other Task-IL metrics", _comparison(study, TASK_IL, "Task-IL metrics of all methods")),
         _folded("What the columns mean", _meanings()),
         _heading(level, "Task after task"),
@@ -88,7 +94,7 @@ def _study(study: Study, number: int, several: bool) -> str:
         _figures(size_figures(study), key),
         _heading(level, "Method by method"),
         "<p>A column that darkens downwards is a task that is being forgotten.</p>\n",
-        *(_row(study, place, level + 1, key) for place in range(len(study.rows))),
+        *(_row(study, index, level + 1, key) for index in range(len(study.rows))),
     ]
     if losses := loss_figures(study):
         parts += [_heading(level, "Training"), _figures(losses, key)]
@@ -124,8 +130,8 @@ def _facts(study: Study) -> str:
 
 
 def _methods(rows: Sequence[Row]) -> str:
-    """By name if they are few."""
-    if len(rows) < 6:
+    """The methods' names if they are few, and else their number."""
+    if len(rows) < FEW:
         return ", ".join(row.label for row in rows)
     count = len({row.method for row in rows})
     return f"{count}" if count == len(rows) else f"{count} with {len(rows)} settings"
@@ -154,38 +160,62 @@ def _machine(environment: dict[str, object]) -> str:
 
 
 def _each(values: Iterable[str]) -> str:
-    """Those that differ, as they come."""
+    """All different values, in the order in which they come."""
     return "; ".join(dict.fromkeys(value for value in values if value))
+
+
+def _filter(rows: Sequence[Row]) -> str:
+    """A control by which a script shows only some of many methods."""
+    if len(rows) < FEW:
+        return ""
+    kinds = sorted({_kind(row) for row in rows} - {""})
+    chips = "".join(
+        f'<label class="chip"><input type="checkbox" value="{_text(kind)}">{_text(kind)}</label>' for kind in kinds
+    )
+    return (
+        '<div class="filter" role="group" aria-label="Show only some methods">'
+        '<label>Show only <input type="search" placeholder="part of a name"></label>'
+        f"{chips if len(kinds) > 1 else ''}<output></output></div>\n"
+    )
+
+
+def _kind(row: Row) -> str:
+    return getattr(row.results[0], "kind", "")
 
 
 def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:
     groups = grouped(columns)
-    above = "".join(
+    group_titles = "".join(
         f'<th scope="colgroup" colspan="{len(inner)}" class="group">{_text(group)}</th>' for group, inner in groups
     )
-    method, seeds = _sorting("Method", "ascending", ' data-kind="words"'), _sorting("Seeds", "descending")
-    heads = "".join(_head(column, column is inner[0]) for _, inner in groups for column in inner)
+    method, seeds = _sortable("Method", "ascending", ' data-sort="text"'), _sortable("Seeds", "descending")
+    titles = "".join(_column_title(column, column is inner[0]) for _, inner in groups for column in inner)
     rows = "".join(
-        f'<tr><th scope="row">{icon(mark(place, 0, 0, radius=5), 16)}{_text(row.label)}</th>'
+        f'<tr data-series="{index}" data-kind="{_text(_kind(row))}">{_row_title(row, index)}'
         f'<td data-value="{len(row.seeds)}">{len(row.seeds)}</td>'
         f"{''.join(_cell(column, row) for column in columns)}</tr>\n"
-        for place, row in enumerate(study.rows)
+        for index, row in enumerate(study.rows)
     )
     table = (
-        f'<table class="sortable"><thead><tr><td colspan="2"></td>{above}</tr>\n'
-        f"<tr>{method}{seeds}{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
+        f'<table class="sortable"><thead><tr><td colspan="2"></td>{group_titles}</tr>\n'
+        f"<tr>{method}{seeds}{titles}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
     )
     return _scrolling(label, table)
 
 
-def _head(column: Column, starts: bool) -> str:
+def _row_title(row: Row, index: int) -> str:
+    sign = icon(mark(index, 0, 0, radius=5), 16)
+    return f'<th scope="row"><button type="button" aria-pressed="false">{sign}{_text(row.label)}</button></th>'
+
+
+def _column_title(column: Column, starts: bool) -> str:
     kind = ' class="start"' if starts else ""
     first = "descending" if column.better == "higher" else "ascending"
-    return _sorting(f"{_text(column.short)}&nbsp;{column.arrow}", first, f'{kind} title="{_text(column.meaning)}"')
+    return _sortable(f"{_text(column.short)}&nbsp;{column.arrow}", first, f'{kind} title="{_text(column.meaning)}"')
 
 
-def _sorting(title: str, first: str, more: str = "") -> str:
-    """The head of a column that can be sorted by, at first in this direction."""
+def _sortable(title: str, first: str, more: str = "") -> str:
+    """The title of a column that can be sorted by, at first in this direction."""
     button = f'<button type="button">{title}</button>'
     return f'<th scope="col" aria-sort="none" data-first="{first}"{more}>{button}</th>'
 
@@ -208,10 +238,11 @@ def _meanings() -> str:
     return f"<dl>{''.join(items)}</dl>\n"
 
 
-def _row(study: Study, place: int, level: int, key: str) -> str:
-    row = study.rows[place]
-    told = "" if row.cells["class_il.accuracy"].mean is not None else f'<p class="undefined">{TOLD_THE_TASK}</p>\n'
-    return f"{_heading(level, _text(row.label))}{told}{_figures(row_figures(study, place), key)}"
+def _row(study: Study, index: int, level: int, key: str) -> str:
+    row = study.rows[index]
+    note = "" if row.cells["class_il.accuracy"].mean is not None else f'<p class="undefined">{NO_CLASS_IL}</p>\n'
+    content = f"{_heading(level, _text(row.label))}{note}{_figures(row_figures(study, index), key)}"
+    return f'<section data-series="{index}">\n{content}</section>\n'
 
 
 def _figures(figures: Sequence[Figure], key: str) -> str:
@@ -236,7 +267,8 @@ def _settings(rows: Sequence[Row]) -> str:
         [row.label, *(value_words(row.settings[name]) if name in row.settings else "" for name in names)]
         for row in rows
     ]
-    return _words("Settings of all methods", ["method", *(name.replace("_", " ") for name in names)], lines)
+    titles = ["method", *(name.replace("_", " ") for name in names)]
+    return _text_table("Settings of all methods", titles, lines, range(len(rows)))
 
 
 def _tasks(study: Study) -> str:
@@ -247,29 +279,40 @@ def _tasks(study: Study) -> str:
     for task, size in enumerate(study.first.sizes, 1):
         lines.append([str(task), ", ".join(names[start : start + size])])
         start += size
-    return _words("Classes of each task", ["task", "classes"], lines)
+    return _text_table("Classes of each task", ["task", "classes"], lines)
 
 
 def _runs(study: Study) -> str:
-    lines = []
-    for row, folders in zip(study.rows, study.folders, strict=True):
+    lines, series = [], []
+    for index, (row, folders) in enumerate(zip(study.rows, study.folders, strict=True)):
         for result, folder in zip(row.results, folders, strict=True):
             accuracies = [column.value(result) for column in ACCURACIES]
             numbers = [percent(value) for value in accuracies]
             lines.append([row.label, str(result.config["seed"]), *numbers, folder.name, result.state_sha256[:12]])
-    heads = ["method", "seed", *(f"{title} {METRIC_SYMBOLS['accuracy']}" for title in SETTING_TITLES.values())]
-    return _words("Every run", [*heads, "folder", "digest of the state"], lines)
+            series.append(index)
+    titles = ["method", "seed", *(f"{title} {METRIC_SYMBOLS['accuracy']}" for title in SETTING_TITLES.values())]
+    return _text_table("Every run", [*titles, "folder", "digest of the state"], lines, series)
 
 
-def _words(label: str, heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{_text(value)}</td>' for value in line)}</tr>\n" for line in lines)
-    table = f'<table class="words"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>'
+def _text_table(
+    label: str, titles: Sequence[str], lines: Iterable[Sequence[str]], series: Iterable[int | None] = repeat(None)
+) -> str:
+    """A table of texts, each line of a method's series or of none."""
+    header = "".join(f'<th scope="col">{_text(name)}</th>' for name in titles)
+    body = "".join(
+        f"<tr{_series(index)}>{''.join(f'<td>{_text(value)}</td>' for value in line)}</tr>\n"
+        for line, index in zip(lines, series, strict=False)
+    )
+    table = f'<table class="texts"><thead><tr>{header}</tr></thead>\n<tbody>\n{body}</tbody></table>'
     return _scrolling(label, table)
 
 
+def _series(index: int | None) -> str:
+    return "" if index is None else f' data-series="{index}"'
+
+
 def _scrolling(label: str, content: str) -> str:
-    """What may be too wide, in a box that scrolls by itself, also by keyboard."""
+    """Content that may be too wide, in a box that scrolls by itself, also by keyboard."""
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(label)}">{content}</div>\n'
 
 

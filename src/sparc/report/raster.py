@@ -1,4 +1,4 @@
-"""The page's drawings as PNG, by matplotlib: the same shapes in the same places."""
+"""Drawings as PNG, by matplotlib: the same shapes where an SVG has them."""
 
 import io
 import warnings
@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Polygon, Rectangle
 
 from sparc.report.colours import LIGHT
-from sparc.report.drawing import Area, Box, Dot, Drawing, Line, Shape, Words
+from sparc.report.drawing import Area, Box, Dot, Drawing, Line, Shape, Text, flattened
 from sparc.text import one_line
 
 UNITS_PER_INCH = 100
@@ -18,12 +18,12 @@ POINTS_PER_UNIT = 72 / UNITS_PER_INCH
 
 
 def png(drawing: Drawing, scale: float = 2.5) -> bytes:
-    """Of so many pixels a unit."""
+    """A picture with `scale` pixels to each unit of the drawing."""
     figure = Figure(figsize=(drawing.width / UNITS_PER_INCH, drawing.height / UNITS_PER_INCH), facecolor=_hex("paper"))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, drawing.width), ylim=(drawing.height, 0))
     axes.axis("off")
-    for layer, shape in enumerate(drawing.shapes):
+    for layer, shape in enumerate(flattened(drawing.shapes)):
         _draw(shape, axes, layer)
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -51,7 +51,7 @@ def _draw(shape: Shape, axes: Axes, layer: int) -> None:
             axes.add_patch(Rectangle((shape.x, shape.y), shape.width, shape.height, **filled))
         case Dot():
             axes.add_patch(Circle((shape.x, shape.y), shape.radius, **filled))
-        case Words():
+        case Text():
             axes.text(
                 shape.x,
                 shape.y,

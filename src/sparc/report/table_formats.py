@@ -25,17 +25,17 @@ def as_csv(studies: Sequence[Study]) -> str:
     """A line a run, a column a number, empty where it is not defined."""
     written = io.StringIO()
     lines = csv.writer(written, lineterminator="\n")
-    names = [column.name.replace(".", "_") for column in COLUMNS]
-    lines.writerow(["benchmark", "label", "method", "seed", "tasks", "epochs", "folder", *names])
+    columns = [column.name.replace(".", "_") for column in COLUMNS]
+    lines.writerow(["benchmark", "label", "method", "seed", "tasks", "epochs", "folder", *columns])
     for study in studies:
         for row, folders in zip(study.rows, study.folders, strict=True):
             for result, folder in zip(row.results, folders, strict=True):
                 values = [column.value(result) for column in COLUMNS]
-                words = map(_harmless, (study.benchmark, row.label, row.method))
+                names = map(_harmless, (study.benchmark, row.label, row.method))
                 about = (result.config["seed"], len(result.sizes), row.settings.get("epochs", ""))
                 # nan, such as forgetting after a single task, is the one value that is not itself.
                 numbers = ("" if value is None or value != value else value for value in values)
-                lines.writerow([*words, *about, _harmless(folder.name), *numbers])
+                lines.writerow([*names, *about, _harmless(folder.name), *numbers])
     return written.getvalue()
 
 
@@ -48,7 +48,7 @@ def as_markdown(studies: Sequence[Study]) -> str:
 
 
 def latex(text: str) -> str:
-    r"""The text as it stands.
+    r"""The text, escaped so that LaTeX shows it as it stands.
 
     >>> print(latex("50 % of a_b"))
     50 \% of a\_b
@@ -57,7 +57,7 @@ def latex(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """A spreadsheet takes a cell that begins so for something to compute; a quotation mark before it makes it text."""
+    """The text of a cell that no spreadsheet takes for a formula: a quotation mark before it makes it text."""
     return f"'{one_line(text)}" if re.match(r"[=+\-@\t\r]", text) else one_line(text)
 
 
@@ -67,14 +67,14 @@ def _latex_table(study: Study) -> str:
         groups.append(rf"\multicolumn{{{len(columns)}}}{{c}}{{{_symbols(group)}}}")
         rules.append(rf"\cmidrule(lr){{{start}-{start + len(columns) - 1}}}")
         start += len(columns)
-    heads = [f"{_symbols(column.short)} {SYMBOLS[column.arrow]}" for column in MAIN]
+    titles = [f"{_symbols(column.short)} {SYMBOLS[column.arrow]}" for column in MAIN]
     lines = [
         f"% {latex(study.in_a_line())}; mean and deviation of a sample",
         rf"\begin{{tabular}}{{l{'r' * len(MAIN)}}}",
         r"\toprule",
         " & ".join(["", *groups]) + r" \\",
         " ".join(rules),
-        " & ".join(["Method", *heads]) + r" \\",
+        " & ".join(["Method", *titles]) + r" \\",
         r"\midrule",
         *(
             " & ".join([latex(row.label), *(_latex_cell(column, row) for column in MAIN)]) + r" \\"
@@ -99,10 +99,10 @@ def _latex_cell(column: Column, row: Row) -> str:
 
 
 def _markdown_table(study: Study) -> str:
-    heads = [f"{column.title} {column.arrow}" for column in MAIN]
+    titles = [f"{column.title} {column.arrow}" for column in MAIN]
     lines = [
-        ["Method", *heads],
-        ["---", *("---:" for _ in heads)],
+        ["Method", *titles],
+        ["---", *("---:" for _ in titles)],
         *([markdown(row.label), *(_markdown_cell(column, row) for column in MAIN)] for row in study.rows),
     ]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -16,7 +16,7 @@ from sparc.text import spread
 
 
 def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
-    """A first column of names, then numbers, or words."""
+    """A table with a first column of names, and then numbers, or words."""
     table = Table(
         title=title or None,
         title_justify="left",
@@ -31,16 +31,16 @@ def plain_table(title: str, first: str, *columns: str, words: bool = False) -> T
     return table
 
 
-MOST_COLUMNS = 10
+MAX_COLUMNS = 10
 """Tasks up to which the whole matrix fits a terminal."""
 
 
 def matrix_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
-    """R: a row a stage, a column a task; the last column is the stage's mean A_τ.
+    """The accuracy matrix R: a row a stage, a column a task; the last column is the stage's mean A_τ.
 
     Of a matrix that is too wide, only the diagonal, the last row and the means are shown.
     """
-    if len(sizes) > MOST_COLUMNS:
+    if len(sizes) > MAX_COLUMNS:
         return _tall_table(title, matrix, sizes)
     table = plain_table(title, "after learning", *(f"task {task + 1}" for task in range(len(sizes))), "mean")
     for stage, row in enumerate(matrix):
@@ -71,7 +71,7 @@ def metrics_table(result: Result) -> Table:
     if result.validation:
         held_out = [summarized(result.validation[setting]).accuracy for setting in metrics]
         table.add_row("A_T on pictures held out ↑", *(percent(value) for value in held_out))
-    if result.task_confusion is not None and len(result.sizes) <= MOST_COLUMNS:
+    if result.task_confusion is not None and len(result.sizes) <= MAX_COLUMNS:
         shares = task_probabilities(result.task_confusion, result.sizes)
         table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
     table.add_row(
@@ -89,7 +89,7 @@ def parameters_table(result: Result) -> Table:
 
 
 def seeds_table(results: list[Result]) -> Table:
-    """A row a seed, then mean and sample deviation."""
+    """Metrics of each seed, a row a seed, then mean and sample deviation."""
     columns = [(setting, name) for setting in SETTING_TITLES for name in ("accuracy", "average", "forgetting")]
     titles = [f"{SETTING_TITLES[setting]}\n{METRIC_SYMBOLS[name]}" for setting, name in columns]
     table = plain_table("All seeds, in percent; deviation of a sample (n − 1)", "seed", *titles)
@@ -104,7 +104,7 @@ def seeds_table(results: list[Result]) -> Table:
 
 
 def summary(results: list[Result]) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Mean and sample deviation of every metric, for machines."""
+    """Mean and sample deviation of every metric over seeds, for machines."""
     metrics = {setting: [asdict(result.metrics()[setting]) for result in results] for setting in SETTING_TITLES}
     return {
         setting: {

@@ -8,7 +8,7 @@ from sparc.train import Observer, StageReport, TrainingReport
 
 
 class TensorBoard(Observer):
-    """Beside whatever another observer does. A run that is taken up again goes on with the same curves."""
+    """Writes curves for TensorBoard beside what another observer does; a resumed run goes on with the same curves."""
 
     def __init__(self, folder: Path, inner: Observer) -> None:
         try:

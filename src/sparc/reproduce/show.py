@@ -1,21 +1,24 @@
 """The paper's tables and figures for people to look at: the paper's numbers beside ours, and the scale on all of it."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
-from typing import TYPE_CHECKING
+from textwrap import wrap
 
 from rich.table import Table
 
 from sparc.files import write_atomic
-from sparc.report.colours import LIGHT, SERIES
+from sparc.report import charts
+from sparc.report.axis import Axis
+from sparc.report.charts import Heading, Series
+from sparc.report.comparison import Cell
+from sparc.report.drawing import Drawing, arranged
 from sparc.report.tables import plain_table
-from sparc.reproduce.tables import Filled, FilledChart, FilledRow, FilledTable
+from sparc.reproduce.exhibit import Chart
+from sparc.reproduce.tables import Filled, FilledChart, FilledCurve, FilledRow, FilledTable
 from sparc.text import counted
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+WIDTH = 560.0
+"""Width of a chart, in which the longest of their titles has room."""
 
 
 def heading(filled: Filled) -> str:
@@ -44,13 +47,13 @@ def _table(filled: FilledTable) -> Table:
     return table
 
 
-def _joined(texts: Sequence[str], places: Sequence[int], title: str | None = None) -> list[str]:
-    """Those at some places as one: forward and backward passes are a digit each, and not worth a column each."""
-    if not places:
+def _joined(texts: Sequence[str], columns: Sequence[int], title: str | None = None) -> list[str]:
+    """The texts, some columns as one: forward and backward passes are a digit each, and not worth a column each."""
+    if not columns:
         return list(texts)
-    together = title or ", ".join(texts[place] for place in places if texts[place])
-    rest = [text for place, text in enumerate(texts) if place not in places]
-    return [*rest[: places[0]], together, *rest[places[0] :]]
+    together = title or ", ".join(texts[column] for column in columns if texts[column])
+    rest = [text for column, text in enumerate(texts) if column not in columns]
+    return [*rest[: columns[0]], together, *rest[columns[0] :]]
 
 
 def _ours(row: FilledRow) -> tuple[str, list[str]]:
@@ -79,7 +82,7 @@ def _coloured(text: str) -> str:
 
 
 def _numbers(filled: FilledChart) -> Table:
-    """What a chart shows: a line a place, a column a curve; of a scatter, a line a curve."""
+    """The numbers of a chart: a line an x value, a column a curve; of a scatter, a line a curve."""
     chart = filled.chart
     if chart.kind == "scatter":
         table = plain_table(chart.title, "method", chart.x, chart.y, "")
@@ -88,10 +91,8 @@ def _numbers(filled: FilledChart) -> Table:
             table.add_row(curve.name, *(map(str, curve.points) if curve.points else ("", "")), curve.about)
         return table
     table = plain_table(chart.title, chart.x, *(f"{curve.name}\n{curve.about}" for curve in filled.curves))
-    for number, place in enumerate(filled.places):
-        table.add_row(
-            place, *(str(curve.points[number]) if number < len(curve.points) else "" for curve in filled.curves)
-        )
+    for index, x in enumerate(filled.places):
+        table.add_row(x, *(str(curve.points[index]) if index < len(curve.points) else "" for curve in filled.curves))
     return table
 
 
@@ -100,58 +101,39 @@ def has_points(filled: Filled) -> bool:
 
 
 def draw_exhibit(filled: Filled, path: Path) -> Path:
-    """Write a PNG with a chart beside the other."""
-    from matplotlib.figure import Figure  # half a second, which tables should not wait for
+    """Write a PNG with all charts, two in a row."""
+    from sparc.report.raster import png  # half a second, which tables should not wait for
 
-    figure = Figure(figsize=(6.2 * len(filled.charts), 4.6), layout="constrained")
-    words = fill(filled.scale_words, width=75 * len(filled.charts))
-    figure.suptitle(f"{filled.exhibit.id}: {filled.exhibit.title}\n{words}", fontsize=10)
-    for axis, chart in zip(figure.subplots(1, len(filled.charts), squeeze=False)[0], filled.charts, strict=True):
-        _draw(axis, chart)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=120)
-    write_atomic(path, content.getvalue())
+    title = f"{filled.exhibit.id}: {filled.exhibit.title}"
+    lines = wrap(filled.scale_words, width=75 * min(2, len(filled.charts)))
+    write_atomic(path, png(arranged(title, lines, list(map(_drawing, filled.charts)), columns=2), scale=2))
     return path
 
 
-def _draw(axis: "Axes", filled: FilledChart) -> None:
+def _drawing(filled: FilledChart) -> Drawing:
     chart = filled.chart
-    axis.set_title(chart.title, fontsize=9)
-    axis.set(xlabel=chart.x, ylabel=chart.y)
-    (_scatter if chart.kind == "scatter" else _series)(axis, filled)
-    axis.set_ylim(bottom=0)
-    for curve in filled.curves:
-        if not curve.points:
-            axis.plot([], [], " ", label=f"{curve.name}: {curve.about}")
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.14))
+    title, _, note = chart.title.partition(", ")
+    heading = Heading(title, note)
+    measured_first = sorted(filled.curves, key=lambda curve: not curve.points)
+    series = [_series(chart, curve, index) for index, curve in enumerate(measured_first)]
+    points = [point for each in series for point in each.known()]
+    y = Axis(chart.y, 0, 1.05 * max((mean + spread for _, mean, spread in points), default=1.0))
+    if chart.kind == "scatter":
+        sizes = [x for x, *_ in points] or [1.0]
+        x = Axis(f"{chart.x} (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
+        return charts.points(heading, x, y, series, WIDTH)
+    last = chart.first + max(len(filled.places), 1) - 1
+    if chart.kind == "lines":
+        return charts.lines(heading, Axis(chart.x, chart.first, last, integers=True), y, series, WIDTH)
+    x = Axis(chart.x, chart.first - 0.5, last + 0.5, integers=True)
+    return charts.bars(heading, x, y, series, width=WIDTH)
 
 
-def _colour(place: int) -> str:
-    return LIGHT[f"series-{place % SERIES}"]
-
-
-def _scatter(axis: "Axes", filled: FilledChart) -> None:
-    axis.set_xscale("log")
-    axis.xaxis.set_major_formatter("{x:g}")
-    for number, curve in enumerate(filled.curves):
-        if curve.points:
-            right, up = (point.mean or 0.0 for point in curve.points)
-            axis.scatter([right], [up], color=_colour(number))
-            axis.annotate(curve.name, (right, up), textcoords="offset points", xytext=(5, 4), fontsize=8)
-
-
-def _series(axis: "Axes", filled: FilledChart) -> None:
-    drawn = [curve for curve in filled.curves if curve.points]
-    width = 0.8 / max(len(drawn), 1)
-    for number, curve in enumerate(drawn):
-        label, colour = f"{curve.name} ({curve.about})", _colour(number)
-        places = [float(place) for place in range(len(curve.points))]
-        heights = [point.mean or 0.0 for point in curve.points]
-        spread = [point.deviation or 0.0 for point in curve.points] if curve.points[0].deviation is not None else None
-        if filled.chart.kind == "lines":
-            axis.errorbar(places, heights, yerr=spread, marker="o", label=label, capsize=2, color=colour)
-        else:
-            shifted = [place + (number - (len(drawn) - 1) / 2) * width for place in places]
-            axis.bar(shifted, heights, width, yerr=spread, label=label, capsize=2, color=colour)
-    axis.set_xticks(range(len(filled.places)), filled.places, fontsize=8)
+def _series(chart: Chart, curve: FilledCurve, index: int) -> Series:
+    if not curve.points:
+        return Series(f"{curve.name}: {curve.about}", index, [])
+    if chart.kind == "scatter":
+        size, accuracy = curve.points
+        return Series(curve.name, index, [(size.mean or 0.0, Cell(accuracy.mean, accuracy.deviation))])
+    cells = [Cell(point.mean, point.deviation) for point in curve.points]
+    return Series(f"{curve.name} ({curve.about})", index, list(enumerate(cells, chart.first)))

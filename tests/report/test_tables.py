@@ -1,12 +1,10 @@
 import io
-from pathlib import Path
 
 import pytest
-from PIL import Image
 from rich.console import Console
 
 from sparc.experiment.result import Result, triangle
-from sparc.report import draw, matrix_table, metrics_table, parameters_table, percent, seeds_table, summary
+from sparc.report import matrix_table, metrics_table, parameters_table, percent, seeds_table, summary
 
 
 def result(tasks: int, seed: int = 0, shift: float = 0.0) -> Result:
@@ -81,22 +79,6 @@ def test_mean_and_deviation_over_seeds() -> None:
 def test_a_single_seed_has_no_deviation() -> None:
     assert summary([result(1)])["class_il"]["forgetting"] == {"mean": None, "deviation": None}
     assert summary([result(2)])["class_il"]["accuracy"]["deviation"] is None
-
-
-@pytest.mark.parametrize("tasks", [1, 5, 50])
-def test_the_picture_is_a_picture(tmp_path: Path, tasks: int) -> None:
-    path = draw(result(tasks), tmp_path / "result.png")
-    with Image.open(path) as picture:
-        assert picture.format == "PNG"
-        assert picture.width > 1000
-        assert len(picture.convert("RGB").getcolors(1 << 24) or []) > 50, "it is not blank"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["result.png"]
-
-
-def test_a_benchmark_by_any_name_can_be_drawn(tmp_path: Path) -> None:
-    one = result(2)
-    one.config["benchmark"] = r"$\frac$ _"
-    assert draw(one, tmp_path / "result.png").exists()
 
 
 def test_percent() -> None:
