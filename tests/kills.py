@@ -21,7 +21,7 @@ import torch
 
 from sparc import files
 from sparc.data.imageset import ImageSet, Splits
-from sparc.experiment import RunConfig, StreamSettings, run
+from sparc.experiment import RunConfig, RunWatcher, StreamSettings, Workplace, run
 from sparc.methods import Recipe
 from sparc.methods.sparc.sparc import SparcSettings
 
@@ -44,13 +44,16 @@ CONFIG = RunConfig(
 )
 
 
+class Trusting(RunWatcher):
+    """Unless we have damaged them ourselves, no checkpoint may be found damaged."""
+
+    def warn(self, sentence: str) -> None:
+        raise AssertionError(sentence)
+
+
 def execute(out: Path, damaged: bool = False) -> None:
-    """Give the run; unless we have damaged them ourselves, no checkpoint may be found damaged."""
-
-    def warn(sentence: str) -> None:
-        assert damaged, sentence
-
-    run(CONFIG, out, splits=SPLITS, minutes=0, warn=warn)
+    workplace = Workplace(out, minutes=0, loaded={(CONFIG.benchmark, None): SPLITS})
+    run(CONFIG, workplace, RunWatcher() if damaged else Trusting())
 
 
 def forked(work: Callable[[], None], patience: float | None = None) -> int:
@@ -118,10 +121,10 @@ def cut_at(crossing: int, out: Path, lose: bool) -> None:
 
 def corrupt(out: Path, chance: random.Random) -> bool:
     """Damage a file of the newest checkpoint; whether there is one."""
-    places = {int(place.name[5:]): place for place in out.glob("*/checkpoints/step-*") if place.name[5:].isdigit()}
-    if not places:
+    steps = {int(path.name[5:]): path for path in out.glob("*/checkpoints/step-*") if path.name[5:].isdigit()}
+    if not steps:
         return False
-    file = places[max(places)] / chance.choice(["state.json", "state.safetensors"])
+    file = steps[max(steps)] / chance.choice(["state.json", "state.safetensors"])
     content = bytearray(file.read_bytes())
     how = chance.choice(["flip", "cut", "empty", "gone"])
     if how == "flip":

@@ -9,7 +9,7 @@ import pytest
 
 from sparc.cli.main import main
 from sparc.data.benchmarks import Benchmark
-from sparc.experiment import find_results
+from sparc.experiment import find_runs
 from sparc.experiment.processes import Processes
 from sparc.methods import METHODS
 from sparc.report.comparison import ACCURACIES, COLUMN, Row, compare
@@ -21,7 +21,7 @@ COMMANDS = commands("sh long", [RESULTS_PAGE])
 
 
 def rows_of(folder: Path) -> list[Row]:
-    return compare(list(find_results([folder]).values()))
+    return compare(find_runs([folder]))
 
 
 @pytest.mark.parametrize("runs", FOLDERS)

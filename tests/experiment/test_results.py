@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparc.errors import InputError
-from sparc.experiment import find_results, read_result
+from sparc.experiment import find_runs, read_result
 
 CONTENT: dict[str, Any] = {
     "config": {"benchmark": "seq-digits", "method": "sparc", "seed": 0, "settings": {"width": 0.5}},
@@ -38,7 +38,7 @@ def written(folder: Path, **change: object) -> Path:
 def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
     result = read_result(written(tmp_path) / "result.json")
     assert result.class_il[1] == [60.0, 80.0]
-    assert result.metrics()["task_il"].accuracy == 85
+    assert result.metrics["task_il"].accuracy == 85
 
 
 @pytest.mark.parametrize(
@@ -89,23 +89,23 @@ def test_run_folders_and_folders_of_runs_are_found_each_once(tmp_path: Path) -> 
     first, second = written(tmp_path / "runs" / "a"), written(tmp_path / "runs" / "b")
     (tmp_path / "runs" / "cut-off").mkdir()
     (tmp_path / "runs" / "note.txt").write_text("not a run")
-    assert list(find_results([second, tmp_path / "runs"])) == [second, first]
-    assert list(find_results([first])) == [first]
+    assert [run.folder for run in find_runs([second, tmp_path / "runs"])] == [second, first]
+    assert [run.folder for run in find_runs([first])] == [first]
 
 
 def test_where_nothing_is_found_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
-        find_results([tmp_path / "nowhere"])
+        find_runs([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="has no result in it"):
-        find_results([tmp_path])
+        find_runs([tmp_path])
 
 
 def test_a_broken_result_does_not_stop_the_others(tmp_path: Path) -> None:
     good, bad = written(tmp_path / "a"), written(tmp_path / "b")
     (bad / "result.json").write_text("{")
     said: list[str] = []
-    assert list(find_results([tmp_path], said.append)) == [good]
+    assert [run.folder for run in find_runs([tmp_path], said.append)] == [good]
     (sentence,) = said
     assert "b/result.json is not a result" in sentence
     with pytest.raises(InputError, match="is not a result"):
-        find_results([bad])
+        find_runs([bad])

@@ -21,6 +21,7 @@ from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
 from sparc.report.svg import standalone
+from tests.report.runs import done, numbered
 
 Make = Callable[..., Result]
 
@@ -180,7 +181,7 @@ def study(result: Make) -> Study:
         result(method, seed, triangle(5, top - seed)) for method, top in (("sparc", 90), ("sgd", 60)) for seed in (0, 1)
     ]
     runs.append(result("packnet", rows=triangle(5, 50), needs_task_id=True))
-    (made,) = studies({Path(f"run-{place}"): each for place, each in enumerate(runs)})
+    (made,) = studies(numbered(runs))
     return made
 
 
@@ -266,7 +267,7 @@ def test_no_page_scrolls_sideways(browser: Browser, result: Make, tmp_path: Path
     other = result("sgd", rows=triangle(20, 60))
     other.config["benchmark"] = "benchmark" * 30
     path = tmp_path / "long.html"
-    path.write_text(page(studies({Path("folder" * 40): long, Path("b"): other, Path("c"): result()})))
+    path.write_text(page(studies(done({Path("folder" * 40): long, Path("b"): other, Path("c"): result()}))))
     browser.open(path, width, phone=width < 768)
     browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert browser.value("document.documentElement.scrollWidth") <= width
@@ -300,7 +301,7 @@ def test_hostile_names_do_nothing(browser: Browser, result: Make, tmp_path: Path
     )
     bad.config["benchmark"] = attack
     path = tmp_path / "hostile.html"
-    path.write_text(page(studies({tmp_path: bad})))
+    path.write_text(page(studies(done({tmp_path: bad}))))
     browser.open(path)
     assert browser.value("document.title").startswith("</script>")
     assert browser.value("document.querySelectorAll('img').length") == 0

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, field, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,16 +10,25 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import parse, with_new_flags
 from sparc.cli.progress import Display
 from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
-from sparc.experiment import Finished, RunConfig, StopOnSignal, Stopped, StreamSettings, run, usual_recipe
-from sparc.experiment.folder import RunFolder
+from sparc.experiment import (
+    Run,
+    RunConfig,
+    RunWatcher,
+    StopOnSignal,
+    Stopped,
+    StreamSettings,
+    Watchers,
+    Workplace,
+    run,
+    usual_recipe,
+)
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
-from sparc.train import Observer
 
 DEFAULT_METHOD = "sparc"
 SWITCHES = ("--bf16", "--fresh", "--tensorboard", "--json")
@@ -73,63 +81,51 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--seeds {choice.seeds} runs nothing: give at least 1")
     use_threads(machine.threads)
     config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
-    finished: list[Finished] = []
-    stop = StopOnSignal(notice="keeping a checkpoint; once more to stop at once")
-    for seed in range(choice.seed, choice.seed + choice.seeds):
-        with Display(f"{choice.method}, seed {seed}") as display:
-            try:
-                finished.append(
-                    run(
-                        replace(config, seed=seed),
-                        machine.out,
-                        data=machine.data,
-                        device=machine.device,
-                        bf16=machine.bf16,
-                        fresh=machine.fresh,
-                        progress=display.loading,
-                        observe=_with_tensorboard(display) if machine.tensorboard else display.observe,
-                        splits=finished[-1].splits if finished else None,
-                        minutes=machine.checkpoint_minutes,
-                        stop=stop,
-                        warn=display.warn,
-                    )
-                )
-            except Stopped as where:
-                again = shlex.join(["sparc", "run", *(word for word in arguments if word != "--fresh")])
-                display.warn(f"stopped at {where}; to go on: {again}")
-                return stop.code
-    for each in finished:
-        if not each.was_there or not each.picture.exists():
-            draw(each.result, each.picture)
+    workplace = Workplace(
+        machine.out, machine.data, machine.device, machine.bf16, machine.fresh, machine.checkpoint_minutes
+    )
+    curves = [_new_tensorboard()] if machine.tensorboard else []
+    runs: list[Run] = []
+    with StopOnSignal(notice="keeping a checkpoint; once more to stop at once") as stop:
+        for seed in range(choice.seed, choice.seed + choice.seeds):
+            with Display(f"{choice.method}, seed {seed}") as display:
+                try:
+                    runs.append(run(replace(config, seed=seed), workplace, Watchers(display, stop, *curves)))
+                except Stopped as where:
+                    again = shlex.join(["sparc", "run", *(word for word in arguments if word != "--fresh")])
+                    display.warn(f"stopped at {where}; to go on: {again}")
+                    return stop.code
+    for each in runs:
+        if not each.was_there or not each.picture_path.exists():
+            draw(each.measured, each.picture_path)
     if machine.json:
-        results = [each.result for each in finished]
-        runs = [{"folder": str(each.folder), **each.result.as_json()} for each in finished]
-        print(json.dumps({"runs": runs, "summary": summary(results)}, allow_nan=False))
+        results = [{"folder": str(each.folder), **each.measured.as_json()} for each in runs]
+        print(json.dumps({"runs": results, "summary": summary([each.measured for each in runs])}, allow_nan=False))
     else:
-        _print(finished)
+        _print(runs)
     return 0
 
 
-def _with_tensorboard(display: Display) -> Callable[[int, Path], Observer]:
+def _new_tensorboard() -> RunWatcher:
     from sparc.report.tensorboard import TensorBoard
 
-    return lambda tasks, folder: TensorBoard(RunFolder(folder).curves, display.observe(tasks, folder))
+    return TensorBoard()
 
 
-def _print(finished: list[Finished]) -> None:
+def _print(runs: list[Run]) -> None:
     console = Console()
-    if len(finished) == 1:
-        result = finished[0].result
+    if len(runs) == 1:
+        result = runs[0].measured
         if result.class_il is not None:
             console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
         console.print(matrix_table("Task-IL accuracy, in percent", result.task_il, result.sizes))
         console.print(metrics_table(result))
         console.print(parameters_table(result))
     else:
-        console.print(seeds_table([each.result for each in finished]))
-    for each in finished:
+        console.print(seeds_table([each.measured for each in runs]))
+    for each in runs:
         again = " (run before; --fresh runs it again)" if each.was_there else ""
-        console.print(f"picture: {each.picture}{again}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"picture: {each.picture_path}{again}", soft_wrap=True, highlight=False, markup=False)
 
 
 def arguments_of(words: list[str]) -> Any:
@@ -147,6 +143,7 @@ def arguments_of(words: list[str]) -> Any:
             ("machine", Annotated[Machine, flat], field(default=Machine())),
         ],
     )
+    words = with_new_flags(words, {**recipe.renamed, **method.Settings.renamed})
     return parse(form, "run", __doc__, words, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
 
 

@@ -86,7 +86,7 @@ def _task_confusion(axis: "Axes", result: Result) -> None:
 
 def _metrics(axis: "Axes", result: Result) -> None:
     axis.axis("off")
-    metrics = {setting: asdict(values) for setting, values in result.metrics().items()}
+    metrics = {setting: asdict(values) for setting, values in result.metrics.items()}
     rows = [[title, *(percent(values[name]) for values in metrics.values())] for name, title in METRIC_TITLES.items()]
     rows.append(["Parameters", f"{result.parameters / 1e6:.3f} M", ""])
     table = axis.table(rows, colLabels=["", *SETTING_TITLES.values()], loc="center", colWidths=[0.56, 0.24, 0.24])
