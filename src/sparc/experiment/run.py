@@ -5,6 +5,7 @@ import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,9 +22,19 @@ from sparc.experiment.result import Matrix, Result, read_result, triangle
 from sparc.experiment.watch import PlainWatcher, RunWatcher, Stopped, Watchers
 from sparc.experiment.workplace import Workplace
 from sparc.files import clear_parts, locked
-from sparc.methods import METHODS, Method
+from sparc.methods import METHODS, Method, Settings
 from sparc.methods.parts.costs import buffer_bytes
-from sparc.train import Checkpointer, Checkpoints, Evaluation, Snapshot, StageReport, Trainer, measure_costs, seeded
+from sparc.train import (
+    Checkpointer,
+    Checkpoints,
+    Costs,
+    Evaluation,
+    Snapshot,
+    StageReport,
+    Trainer,
+    measure_costs,
+    seeded,
+)
 
 
 def run(config: RunConfig, workplace: Workplace, watcher: RunWatcher | None = None) -> Run:
@@ -137,7 +148,7 @@ def _result(
 ) -> Result:
     config, stream = identity.config, identity.stream
     channels, image_size = splits.train.channels, splits.train.size
-    costs = measure_costs(type(method), [2, 2], config.settings, channels, image_size)
+    costs = _costs(type(method), config.settings, channels, image_size)
     held_out = [report.validation for report in reports if report.validation]
     return Result(
         config=config.as_json(),
@@ -174,6 +185,11 @@ def _result(
         kind=method.kind,
         upper_bound=method.sees_old_tasks,
     )
+
+
+@cache  # the same for every seed
+def _costs(kind: type[Method], settings: Settings, channels: int, image_size: tuple[int, int]) -> Costs:
+    return measure_costs(kind, [2, 2], settings, channels, image_size)
 
 
 def _class_il(stages: list[Evaluation]) -> Matrix | None:
