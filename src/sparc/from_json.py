@@ -31,7 +31,7 @@ def with_new_names(kind: type, values: object, where: str = "it") -> dict[str, A
     """An object as JSON has it, with a dataclass's fields called as they are now, not as `renamed` says they were."""
     if not isinstance(values, dict):
         raise ValueError(f"{where} should be an object")
-    renamed = getattr(kind, "renamed", {})
+    renamed: Any = getattr(kind, "renamed", {})
     return {renamed.get(name, name): value for name, value in values.items()}
 
 

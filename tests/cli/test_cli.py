@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparc.cli.main import main
+from sparc.cli.run import arguments_of
 
 RESULTS = Path(__file__).parents[2] / "results"
 QUICK = ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
@@ -172,12 +173,13 @@ def test_a_broken_archive_and_a_broken_picture_are_named(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["run"], "BENCHMARK is missing"),
-        (["run", "seq-digits", "--epochz", "3"], "--epochz is not known here, perhaps you meant --epochs"),
-        (["run", "seq-digits", "--lr", "x"], "--lr takes a number, not 'x'"),
-        (["run", "seq-digits", "--epochs", "1.5"], "--epochs takes a whole number, not '1.5'"),
-        (["run", "seq-digits", "--epochs"], "--epochs needs a value"),
-        (["run", "seq-digits", "--method", "sgd", "--alpha", "1"], "--alpha is not known here"),
+        (["run"], "Missing from sparc run: BENCHMARK"),
+        (["run", "seq-digits", "--epochz", "3"], "Unrecognized options: --epochz, 3; Perhaps you meant: --epochs INT"),
+        (["run", "seq-digits", "--lr", "x"], "Error parsing --lr: could not convert string to float: 'x'"),
+        (["run", "seq-digits", "--epochs", "1.5"], "Error parsing --epochs: invalid literal for int() with base 10"),
+        (["run", "seq-digits", "--depth", "x"], "Error parsing --depth: no type matching"),
+        (["run", "seq-digits", "--epochs"], "Missing value for argument '--epochs'"),
+        (["run", "seq-digits", "--method", "sgd", "--alpha", "1"], "Unrecognized options: --alpha, 1"),
         (["run", "seq-digits", "--optimizer", "sgdd"], "invalid choice 'sgdd' for argument '--optimizer'"),
     ],
 )
@@ -190,6 +192,24 @@ def test_flags_that_do_not_parse_get_one_sentence_too(
     method = " --method sgd" if "sgd" in arguments else ""
     assert error.endswith(f": see sparc run{method} --help\n")
     assert len(error.splitlines()) == 1
+
+
+def test_flags_go_by_their_old_names_too_and_the_new_ones_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "seq-digits", "--method", "er", "--epochs", "0", "--out", str(tmp_path / "runs")]
+    assert main([*command, "--batch", "64", "--buffer=3", "--replay-batch", "4"]) == 2
+    renamed, also_renamed, error = capsys.readouterr().err.splitlines()
+    assert renamed == "sparc: --batch is called --batch-size now"
+    assert also_renamed == "sparc: --buffer is called --buffer-size now"
+    assert "--epochs 0 learns nothing" in error
+    given = arguments_of(["seq-digits", "--method=oewc", "--strength", "3", "--batch=7"])
+    assert (given.method.lam, given.recipe.batch_size) == (3, 7)
+
+
+def test_a_switch_before_the_benchmark_is_not_taken_for_a_flag_with_a_value() -> None:
+    for switch in ("--nesterov", "--fresh"):
+        assert arguments_of([switch, "seq-digits", "--method", "sgd", "--momentum", "0.9"]).recipe.epochs == 30
 
 
 def test_the_last_of_two_methods_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,10 +28,10 @@ def test_a_page_is_written_and_its_place_said(runs: Path, tmp_path: Path, capsys
     out = tmp_path / "report.html"
     assert main(["report", str(runs), "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"page: {out}\n"
-    text = out.read_text()
-    assert text.startswith("<!DOCTYPE html>")
-    for words in ("SPARC", "SGD", "1 epoch a task", "Training loss", "1,442 to learn, 355 to test, 8 × 8 pixels"):
-        assert words in text
+    content = out.read_text()
+    assert content.startswith("<!DOCTYPE html>")
+    for text in ("SPARC", "SGD", "1 epoch a task", "Training loss", "1,442 to learn, 355 to test, 8 × 8 pixels"):
+        assert text in content
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 

@@ -42,7 +42,7 @@ def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "reason"),
     [
         ({"config": []}, "config should be an object"),
         ({"config": {"benchmark": "b", "method": "m"}}, "a seed"),
@@ -71,9 +71,11 @@ def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
         ({"seconds": {"train": [1.0, 1e300], "test": [1.0, 1.0]}}, "should not be negative"),
     ],
 )
-def test_what_cannot_be_a_run_is_refused_in_one_sentence(tmp_path: Path, change: dict[str, object], words: str) -> None:
+def test_what_cannot_be_a_run_is_refused_in_one_sentence(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
     with pytest.raises(
-        InputError, match=rf"result\.json is not a result \(.*{words}.*\): remove it, and run it again"
+        InputError, match=rf"result\.json is not a result \(.*{reason}.*\): remove it, and run it again"
     ) as refusal:
         read_result(written(tmp_path, **change) / "result.json")
     assert "\n" not in str(refusal.value)

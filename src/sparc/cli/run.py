@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,8 +31,6 @@ from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
 
 DEFAULT_METHOD = "sparc"
-SWITCHES = ("--bf16", "--fresh", "--tensorboard", "--json")
-"""Flags that take no value."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def main(arguments: list[str]) -> int:
                 try:
                     runs.append(run(replace(config, seed=seed), workplace, Watchers(display, stop, *curves)))
                 except Stopped as where:
-                    again = shlex.join(["sparc", "run", *(word for word in arguments if word != "--fresh")])
+                    again = shlex.join(["sparc", "run", *(each for each in arguments if each != "--fresh")])
                     display.warn(f"stopped at {where}; to go on: {again}")
                     return stop.code
     for each in runs:
@@ -128,11 +126,11 @@ def _print(runs: list[Run]) -> None:
         console.print(f"picture: {each.picture_path}{again}", soft_wrap=True, highlight=False, markup=False)
 
 
-def arguments_of(words: list[str]) -> Any:
+def arguments_of(arguments: list[str]) -> Any:
     """One flat set of flags out of the parts; which settings there are, and their defaults, is up to the method."""
-    method, benchmark = METHODS.find(_named_method(words)), _named_benchmark(words)
+    method = METHODS.find(_named_method(arguments))
+    recipe = usual_recipe(method, _named_benchmark(arguments, _switches(method.Settings, type(method.recipe), Machine)))
     flat = tyro.conf.OmitArgPrefixes
-    recipe = usual_recipe(method, benchmark)
     form = make_dataclass(
         "Arguments",
         [
@@ -143,18 +141,23 @@ def arguments_of(words: list[str]) -> Any:
             ("machine", Annotated[Machine, flat], field(default=Machine())),
         ],
     )
-    words = with_new_flags(words, {**recipe.renamed, **method.Settings.renamed})
-    return parse(form, "run", __doc__, words, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
+    arguments = with_new_flags(arguments, {**recipe.renamed, **method.Settings.renamed})
+    return parse(form, "run", __doc__, arguments, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
 
 
-def _named_method(words: list[str]) -> str:
+def _named_method(arguments: list[str]) -> str:
     """The method sets flags and defaults, so it must be known before they are read; the last one counts."""
-    named = [after for word, after in pairwise(words) if word == "--method"]
-    named += [word.removeprefix("--method=") for word in words if word.startswith("--method=")]
+    named = [after for argument, after in pairwise(arguments) if argument == "--method"]
+    named += [argument.removeprefix("--method=") for argument in arguments if argument.startswith("--method=")]
     return named[-1] if named else DEFAULT_METHOD
 
 
-def _named_benchmark(words: list[str]) -> Benchmark | None:
+def _switches(*kinds: Any) -> set[str]:
+    """Flags that take no value."""
+    return {f"--{each.name.replace('_', '-')}" for kind in kinds for each in fields(kind) if each.type is bool}
+
+
+def _named_benchmark(arguments: list[str], switches: set[str]) -> Benchmark | None:
     """So does the benchmark; its name counts only where it is no flag's value."""
-    names = [word for before, word in pairwise(["", *words]) if not before.startswith("--") or before in SWITCHES]
+    names = [name for flag, name in pairwise(["", *arguments]) if not flag.startswith("--") or flag in switches]
     return next((BENCHMARKS[name] for name in names if name in BENCHMARKS), None)
