@@ -1,7 +1,8 @@
 """Kills runs at every boundary between two writes, kills them at random moments, feeds them corrupt checkpoints.
 
-Each time the run is given again, and must end as one that was left alone. `python tests/kills.py KIND TIMES FOLDER`
-prints what came of it as JSON. Runs are forked off, so that torch is loaded once.
+Each time the run is given again, and must end as one that was left alone. `python tests/kills.py FOLDER KIND=TIMES …`
+prints what came of each kind as JSON, and how memory grew over 100 epochs. Runs are forked off, so that torch is loaded
+once.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from sparc.data.imageset import ImageSet, Splits
 from sparc.experiment import RunConfig, RunWatcher, StreamSettings, Workplace, run
 from sparc.methods import Recipe
 from sparc.methods.sparc.sparc import SparcSettings
+from sparc.train import TrainingReport
 
 TIMES = {"seconds", "images_per_second", "train_seconds", "test_seconds"}
 
@@ -135,12 +138,8 @@ def corrupt(out: Path, chance: random.Random) -> bool:
     return True
 
 
-def trials(kind: str, times: int, folder: Path) -> Counter[str]:
-    passed = crossings(folder / "reference")
-    expected = ending(folder / "reference")
-    start = time.perf_counter()  # not of the first run, which is slower
-    execute(folder / "timed")
-    seconds = time.perf_counter() - start
+def trials(kind: str, times: int, folder: Path, passed: list[str], expected: Any, seconds: float) -> Counter[str]:
+    """What came of it: of a run that passes these boundaries, ends so and takes that long if it is left alone."""
     counts: Counter[str] = Counter()
     chance = random.Random(times)
     # The first few of each kind of boundary, or all there are, and the end in any case.
@@ -170,7 +169,42 @@ def trials(kind: str, times: int, folder: Path) -> Counter[str]:
     return counts
 
 
-if __name__ == "__main__":
+class Memory(RunWatcher):
+    """The process's memory after each epoch, in MiB."""
+
+    def __init__(self) -> None:
+        self.megabytes: list[float] = []
+
+    def training(self, report: TrainingReport) -> None:
+        if report.epoch_over:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            self.megabytes.append(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
+
+
+def memory_growth(out: Path) -> float:
+    """MiB an epoch, once all is warm."""
+    # So wide that a snapshot an epoch would be seen.
+    config = replace(CONFIG, settings=SparcSettings(width=1 / 4), recipe=replace(CONFIG.recipe, epochs=50))
+    memory = Memory()
+    run(config, Workplace(out, loaded={(config.benchmark, None): SPLITS}), memory)
+    assert len(memory.megabytes) == 100
+    return (memory.megabytes[-1] - memory.megabytes[9]) / 90
+
+
+def main(folder: Path, kinds: list[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
-    counts = trials(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
-    print(json.dumps(counts))
+    passed = crossings(folder / "reference")
+    expected = ending(folder / "reference")
+    start = time.perf_counter()  # not of the first run, which is slower
+    execute(folder / "timed")
+    seconds = time.perf_counter() - start
+    counted = {
+        kind: trials(kind, int(times), folder, passed, expected, seconds)
+        for kind, times in (each.split("=") for each in kinds)
+    }
+    has_memory = Path("/proc/self/statm").exists()
+    return {**counted, "memory growth": memory_growth(folder / "memory") if has_memory else None}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2:])))

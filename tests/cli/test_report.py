@@ -13,15 +13,10 @@ import pytest
 
 from sparc.cli.main import main
 
-QUICK = ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
 
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("made") / "runs"
-    assert main(["run", "seq-digits", *QUICK, "--seeds", "2", "--out", str(out)]) == 0
-    assert main(["run", "seq-digits", *QUICK, "--method", "sgd", "--out", str(out)]) == 0
-    return out
+@pytest.fixture
+def runs(quick_runs: Path) -> Path:
+    return quick_runs
 
 
 def test_a_page_is_written_and_its_place_said(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

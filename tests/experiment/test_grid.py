@@ -168,6 +168,7 @@ def ray_workers() -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc here to find the workers in")
 def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, expected: list[str]) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -98,41 +99,52 @@ def newest(checkpoints: Path) -> Path:
     return max(checkpoints.iterdir(), key=lambda path: int(path.name.removeprefix("step-")))
 
 
-@pytest.fixture
-def kills(tmp_path: Path, record_property: Callable[[str, object], None]) -> Callable[[str, int], dict[str, int]]:
-    def report(kind: str, times: int) -> dict[str, int]:
-        script = Path(__file__).parents[1] / "kills.py"
-        command = [sys.executable, str(script), kind, str(times), str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=3000, check=False)
-        assert done.returncode == 0, done.stderr
-        counts: dict[str, int] = json.loads(done.stdout)
-        record_property("figures", f"{kind}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
-        return counts
-
+def kills(folder: Path, **kinds: int) -> dict[str, Any]:
+    """What `tests/kills.py` reports."""
+    script = Path(__file__).parents[1] / "kills.py"
+    command = [sys.executable, str(script), str(folder), *(f"{kind}={times}" for kind, times in kinds.items())]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=9000, check=False)
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
-def test_killed_at_each_kind_of_write_boundary(kills: Callable[[str, int], dict[str, int]]) -> None:
-    counts = kills("boundaries", 1)
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return kills(tmp_path_factory.mktemp("kills"), boundaries=1, random=5, corrupt=5)
+
+
+def test_killed_at_each_kind_of_write_boundary(killed: dict[str, Any]) -> None:
+    counts = killed["boundaries"]
     assert counts["kills"] == counts["resumes"] == counts["identical ends"] >= 10
 
 
-def test_killed_at_random_moments(kills: Callable[[str, int], dict[str, int]]) -> None:
-    counts = kills("random", 10)
-    assert counts["kills"] == counts["resumes"] == counts["identical ends"] == 10
+def test_killed_at_random_moments(killed: dict[str, Any]) -> None:
+    assert killed["random"] == {"kills": 5, "resumes": 5, "identical ends": 5}
 
 
-def test_fed_corrupt_checkpoints(kills: Callable[[str, int], dict[str, int]]) -> None:
-    counts = kills("corrupt", 10)
-    assert counts["corrupt checkpoints fed"] == counts["resumes"] == counts["identical ends"] == 10
+def test_fed_corrupt_checkpoints(killed: dict[str, Any]) -> None:
+    assert killed["corrupt"] == {"kills": 5, "corrupt checkpoints fed": 5, "resumes": 5, "identical ends": 5}
+
+
+def test_memory_stays_flat_over_100_epochs(
+    killed: dict[str, Any], record_property: Callable[[str, object], None]
+) -> None:
+    growth = killed["memory growth"]
+    if growth is None:
+        pytest.skip("there is no /proc here to read the memory from")
+    record_property("figures", f"memory: {growth:.3f} MiB more an epoch over 90 epochs")
+    assert growth < 0.1
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "times"), [("boundaries", 1000), ("random", 100), ("corrupt", 100)])
-def test_killed_and_corrupted_many_times(kills: Callable[[str, int], dict[str, int]], kind: str, times: int) -> None:
-    counts = kills(kind, times)
-    assert len(set(counts.values())) == 1
-    assert counts["identical ends"] >= 100
+def test_killed_and_corrupted_many_times(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    report = kills(tmp_path, boundaries=1000, random=100, corrupt=100)
+    for kind in ("boundaries", "random", "corrupt"):
+        counts = report[kind]
+        record_property("figures", f"{kind}: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+        assert len(set(counts.values())) == 1
+        assert counts["identical ends"] >= 100
 
 
 def test_the_first_checkpoint_that_is_damaged_is_named_and_the_older_one_used(
@@ -341,38 +353,3 @@ def test_minutes_below_nothing_are_refused(tmp_path: Path, capsys: pytest.Captur
     command = ["run", "seq-digits", "--checkpoint-minutes", "-1", "--out", str(tmp_path / "runs")]
     assert main(command) == 2
     assert "--checkpoint-minutes -1 must not be negative" in capsys.readouterr().err
-
-
-MEMORY = """
-import json, sys, torch
-from dataclasses import replace
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import kills
-from sparc.experiment import RunWatcher, Workplace, run
-from sparc.methods.sparc.sparc import SparcSettings
-
-class Watching(RunWatcher):
-    megabytes = []
-    def training(self, report):
-        if report.epoch_over:
-            pages = int(Path("/proc/self/statm").read_text().split()[1])
-            self.megabytes.append(pages * 4096 / 2**20)
-
-torch.set_num_threads(1)
-# So wide that a snapshot an epoch would be seen.
-config = replace(kills.CONFIG, settings=SparcSettings(width=1 / 4), recipe=replace(kills.CONFIG.recipe, epochs=50))
-run(config, Workplace(Path(sys.argv[2]), loaded={(config.benchmark, None): kills.SPLITS}), Watching())
-print(json.dumps(Watching.megabytes))
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc here to read the memory from")
-def test_memory_stays_flat_over_100_epochs(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    command = [sys.executable, "-c", MEMORY, str(Path(__file__).parents[1]), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    megabytes = json.loads(done.stdout)
-    assert len(megabytes) == 100
-    growth = (megabytes[-1] - megabytes[9]) / 90
-    record_property("figures", f"memory: {growth:.3f} MiB more an epoch over 90 epochs")
-    assert growth < 0.1

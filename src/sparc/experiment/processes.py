@@ -41,7 +41,7 @@ def _new_context() -> BaseContext:
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["sparc.experiment.grid"])
+    context.set_forkserver_preload(["sparc.experiment.grid", "torch._dynamo"])  # which an optimizer's first step loads
     # The server takes seconds to start; Ctrl-C, which reaches it too, is not for it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
