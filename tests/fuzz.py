@@ -53,13 +53,13 @@ def picture_reader(folder: Path) -> Callable[[bytes], object]:
 
 
 def result_reader(folder: Path) -> Callable[[bytes], object]:
-    from sparc.experiment import read_result
+    from sparc.experiment import find_runs
     from sparc.report.page import page
     from sparc.report.study import studies
 
     def read(content: bytes) -> object:
-        (folder / "damaged.json").write_bytes(content)
-        return page(studies({folder: read_result(folder / "damaged.json")}))
+        (folder / "result.json").write_bytes(content)
+        return page(studies(find_runs([folder])))
 
     return read
 

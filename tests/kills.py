@@ -1,7 +1,8 @@
 """Kills runs at every boundary between two writes, kills them at random moments, feeds them corrupt checkpoints.
 
-Each time the run is given again, and must end as one that was left alone. `python tests/kills.py KIND TIMES FOLDER`
-prints what came of it as JSON. Runs are forked off, so that torch is loaded once.
+Each time the run is given again, and must end as one that was left alone. `python tests/kills.py FOLDER KIND=TIMES …`
+prints what came of each kind as JSON, and how memory grew over 100 epochs. Runs are forked off, so that torch is loaded
+once.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,10 @@ import torch
 
 from sparc import files
 from sparc.data.imageset import ImageSet, Splits
-from sparc.experiment import RunConfig, StreamSettings, run
+from sparc.experiment import RunConfig, RunWatcher, StreamSettings, Workplace, run
 from sparc.methods import Recipe
 from sparc.methods.sparc.sparc import SparcSettings
+from sparc.train import TrainingReport
 
 TIMES = {"seconds", "images_per_second", "train_seconds", "test_seconds"}
 
@@ -44,13 +47,16 @@ CONFIG = RunConfig(
 )
 
 
+class Trusting(RunWatcher):
+    """Unless we have damaged them ourselves, no checkpoint may be found damaged."""
+
+    def warn(self, sentence: str) -> None:
+        raise AssertionError(sentence)
+
+
 def execute(out: Path, damaged: bool = False) -> None:
-    """Give the run; unless we have damaged them ourselves, no checkpoint may be found damaged."""
-
-    def warn(sentence: str) -> None:
-        assert damaged, sentence
-
-    run(CONFIG, out, splits=SPLITS, minutes=0, warn=warn)
+    workplace = Workplace(out, minutes=0, loaded={(CONFIG.benchmark, None): SPLITS})
+    run(CONFIG, workplace, RunWatcher() if damaged else Trusting())
 
 
 def forked(work: Callable[[], None], patience: float | None = None) -> int:
@@ -118,10 +124,10 @@ def cut_at(crossing: int, out: Path, lose: bool) -> None:
 
 def corrupt(out: Path, chance: random.Random) -> bool:
     """Damage a file of the newest checkpoint; whether there is one."""
-    places = {int(place.name[5:]): place for place in out.glob("*/checkpoints/step-*") if place.name[5:].isdigit()}
-    if not places:
+    steps = {int(path.name[5:]): path for path in out.glob("*/checkpoints/step-*") if path.name[5:].isdigit()}
+    if not steps:
         return False
-    file = places[max(places)] / chance.choice(["state.json", "state.safetensors"])
+    file = steps[max(steps)] / chance.choice(["state.json", "state.safetensors"])
     content = bytearray(file.read_bytes())
     how = chance.choice(["flip", "cut", "empty", "gone"])
     if how == "flip":
@@ -132,12 +138,8 @@ def corrupt(out: Path, chance: random.Random) -> bool:
     return True
 
 
-def trials(kind: str, times: int, folder: Path) -> Counter[str]:
-    passed = crossings(folder / "reference")
-    expected = ending(folder / "reference")
-    start = time.perf_counter()  # not of the first run, which is slower
-    execute(folder / "timed")
-    seconds = time.perf_counter() - start
+def trials(kind: str, times: int, folder: Path, passed: list[str], expected: Any, seconds: float) -> Counter[str]:
+    """What came of it: of a run that passes these boundaries, ends so and takes that long if it is left alone."""
     counts: Counter[str] = Counter()
     chance = random.Random(times)
     # The first few of each kind of boundary, or all there are, and the end in any case.
@@ -167,7 +169,42 @@ def trials(kind: str, times: int, folder: Path) -> Counter[str]:
     return counts
 
 
-if __name__ == "__main__":
+class Memory(RunWatcher):
+    """The process's memory after each epoch, in MiB."""
+
+    def __init__(self) -> None:
+        self.megabytes: list[float] = []
+
+    def training(self, report: TrainingReport) -> None:
+        if report.epoch_over:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            self.megabytes.append(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
+
+
+def memory_growth(out: Path) -> float:
+    """MiB an epoch, once all is warm."""
+    # So wide that a snapshot an epoch would be seen.
+    config = replace(CONFIG, settings=SparcSettings(width=1 / 4), recipe=replace(CONFIG.recipe, epochs=50))
+    memory = Memory()
+    run(config, Workplace(out, loaded={(config.benchmark, None): SPLITS}), memory)
+    assert len(memory.megabytes) == 100
+    return (memory.megabytes[-1] - memory.megabytes[9]) / 90
+
+
+def main(folder: Path, kinds: list[str]) -> dict[str, Any]:
     torch.set_num_threads(1)
-    counts = trials(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
-    print(json.dumps(counts))
+    passed = crossings(folder / "reference")
+    expected = ending(folder / "reference")
+    start = time.perf_counter()  # not of the first run, which is slower
+    execute(folder / "timed")
+    seconds = time.perf_counter() - start
+    counted = {
+        kind: trials(kind, int(times), folder, passed, expected, seconds)
+        for kind, times in (each.split("=") for each in kinds)
+    }
+    has_memory = Path("/proc/self/statm").exists()
+    return {**counted, "memory growth": memory_growth(folder / "memory") if has_memory else None}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2:])))

@@ -9,7 +9,7 @@ import pytest
 
 from sparc.cli.main import main
 from sparc.data.benchmarks import Benchmark
-from sparc.experiment import find_results
+from sparc.experiment import find_runs
 from sparc.experiment.processes import Processes
 from sparc.methods import METHODS
 from sparc.report.comparison import ACCURACIES, COLUMN, Row, compare
@@ -21,7 +21,7 @@ COMMANDS = commands("sh long", [RESULTS_PAGE])
 
 
 def rows_of(folder: Path) -> list[Row]:
-    return compare(list(find_results([folder]).values()))
+    return compare(find_runs([folder]))
 
 
 @pytest.mark.parametrize("runs", FOLDERS)
@@ -35,10 +35,12 @@ def test_the_page_has_the_table_of_its_runs(runs: str, tmp_path: Path) -> None:
 
 
 def test_every_result_has_its_command() -> None:
-    assert sorted(words[words.index("--out") + 1] for words in COMMANDS) == [f"results/{name}" for name in FOLDERS]
+    assert sorted(command[command.index("--out") + 1] for command in COMMANDS) == [
+        f"results/{name}" for name in FOLDERS
+    ]
     made = subprocess.run(["make", "-n", "results"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for words in COMMANDS:
-        assert " ".join(words) in made
+    for command in COMMANDS:
+        assert " ".join(command) in made
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

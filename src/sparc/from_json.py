@@ -3,7 +3,6 @@
 import math
 import types
 import typing
-from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -28,9 +27,11 @@ def build(kind: type[T], value: object) -> T:
     return result
 
 
-def with_new_names(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a dataclass's fields are called now, where it says in `renamed` what they were called before."""
-    renamed = getattr(kind, "renamed", {})
+def with_new_names(kind: type, values: object, where: str = "it") -> dict[str, Any]:
+    """An object as JSON has it, with a dataclass's fields called as they are now, not as `renamed` says they were."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{where} should be an object")
+    renamed: Any = getattr(kind, "renamed", {})
     return {renamed.get(name, name): value for name, value in values.items()}
 
 
@@ -72,9 +73,7 @@ def _build(kind: Any, value: Any, where: str) -> Any:
 
 
 def _dataclass(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} should be an object")
-    value = with_new_names(kind, value)
+    value = with_new_names(kind, value, where)
     hints = typing.get_type_hints(kind)
     known = {field.name: field for field in fields(kind)}
     for name in value:

@@ -1,4 +1,4 @@
-"""Models whose answers are known."""
+"""Models whose answers are known, and runs that many tests look at."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sparc.cli.main import main
 from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
 
 
@@ -30,3 +31,18 @@ def model(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / "pets.sparc"
 
     return make
+
+
+@pytest.fixture(scope="session")
+def quick() -> list[str]:
+    """Flags with which `sparc run` takes a second or two."""
+    return ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
+
+
+@pytest.fixture(scope="session")
+def quick_runs(quick: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seeds of SPARC and one of SGD on Seq-Digits, to be left as they are."""
+    out = tmp_path_factory.mktemp("made") / "runs"
+    assert main(["run", "seq-digits", *quick, "--seeds", "2", "--out", str(out)]) == 0
+    assert main(["run", "seq-digits", *quick, "--method", "sgd", "--out", str(out)]) == 0
+    return out

@@ -13,16 +13,10 @@ from pathlib import Path
 import pytest
 
 from sparc.cli.main import main
+from sparc.cli.run import arguments_of
+from sparc.methods import METHODS
 
 RESULTS = Path(__file__).parents[2] / "results"
-QUICK = ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
-
-
-def sparc(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A process of its own."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-    command = [sys.executable, "-m", "sparc", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=120, check=False)
 
 
 def test_help_lists_the_verbs_without_importing_torch() -> None:
@@ -57,34 +51,54 @@ def test_methods_are_listed_with_what_they_ask_for(
 ) -> None:
     assert main(["methods", "--json"]) == 0
     listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
-    assert listed["sparc"]["parameters"] == 1_039_659
-    assert listed["pnn"]["parameters"] == 104_649_972
+    assert "parameters" not in listed["sparc"], "it takes minutes to count them"
     assert listed["pnn"]["needs_task_id"]
     assert listed["er"]["buffer_size"] == 200
     assert listed["sgd"]["buffer_size"] is None
-    assert listed["der++"]["passes"] == {"forward": 3, "backward": 1}
     for columns in ("80", "130"):
         monkeypatch.setenv("COLUMNS", columns)
         assert main(["methods"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert all(any(line.startswith(f" {name} ") for line in lines) for name in listed)
-        assert "104.65 M" in next(line for line in lines if line.startswith(" pnn"))
 
 
-def test_a_run_prints_tables_and_says_where_the_picture_is(tmp_path: Path) -> None:
-    done = sparc("run", "seq-digits", *QUICK, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_methods_are_listed_with_what_they_cost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(METHODS, "classes", {"sparc": METHODS.find("sparc")})
+    assert main(["methods", "--costs"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" sparc")]
+    assert line.split()[-4:] == ["1.04", "M", "1F", "1B"]
+
+
+@pytest.mark.long
+def test_costs_of_all_methods_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["methods", "--costs", "--json"]) == 0
+    listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["sparc"]["parameters"] == 1_039_659
+    assert listed["pnn"]["parameters"] == 104_649_972
+    assert listed["der++"]["passes"] == {"forward": 3, "backward": 3}
+
+
+def test_a_run_prints_tables_and_says_where_the_picture_is(
+    quick: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "seq-digits", *quick]) == 0
+    out, error = capsys.readouterr()
     for title in ("Class-IL accuracy", "Task-IL accuracy", "Metrics", "Forgetting", "Parameters", "semantic memory"):
-        assert title in done.stdout
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("picture: ")]
+        assert title in out
+    (line,) = [line for line in out.splitlines() if line.startswith("picture: ")]
     assert (tmp_path / line.removeprefix("picture: ")).read_bytes().startswith(b"\x89PNG")
-    assert "task 5/5 learned" in done.stderr, "progress goes to standard error"
+    assert "task 5/5 learned" in error, "progress goes to standard error"
 
 
-def test_json_is_all_that_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["run", "seq-digits", *QUICK, "--seeds", "2", "--json", "--out", str(tmp_path)]
-    done = sparc(*command)
-    content = json.loads(done.stdout)
+def test_json_is_all_that_goes_to_standard_output(
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "seq-digits", *quick, "--seeds", "2", "--json", "--out", str(tmp_path)]
+    assert main(command) == 0
+    content = json.loads(capsys.readouterr().out)
     assert [each["config"]["seed"] for each in content["runs"]] == [0, 1]
     accuracies = [each["metrics"]["class_il"]["accuracy"] for each in content["runs"]]
     assert content["summary"]["class_il"]["accuracy"]["mean"] == pytest.approx(sum(accuracies) / 2)
@@ -93,18 +107,20 @@ def test_json_is_all_that_goes_to_standard_output(tmp_path: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out) == content
 
 
-def test_several_seeds_end_in_mean_and_deviation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "seq-digits", *QUICK, "--seeds", "2", "--out", str(tmp_path)]) == 0
+def test_several_seeds_end_in_mean_and_deviation(
+    quick: list[str], quick_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "seq-digits", *quick, "--seeds", "2", "--out", str(quick_runs)]) == 0
     out = capsys.readouterr().out
     assert "mean" in out
     assert "deviation" in out
 
 
 def test_a_folder_of_pictures_can_be_run(
-    picture_folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: list[str], picture_folder: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = picture_folder(classes=4)
-    assert main(["run", str(folder), *QUICK, "--sizes", "1", "3", "--out", str(tmp_path / "runs")]) == 0
+    assert main(["run", str(folder), *quick, "--sizes", "1", "3", "--out", str(tmp_path / "runs")]) == 0
     assert "task 2 (3 classes)" in capsys.readouterr().out
 
 
@@ -172,12 +188,13 @@ def test_a_broken_archive_and_a_broken_picture_are_named(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["run"], "BENCHMARK is missing"),
-        (["run", "seq-digits", "--epochz", "3"], "--epochz is not known here, perhaps you meant --epochs"),
-        (["run", "seq-digits", "--lr", "x"], "--lr takes a number, not 'x'"),
-        (["run", "seq-digits", "--epochs", "1.5"], "--epochs takes a whole number, not '1.5'"),
-        (["run", "seq-digits", "--epochs"], "--epochs needs a value"),
-        (["run", "seq-digits", "--method", "sgd", "--alpha", "1"], "--alpha is not known here"),
+        (["run"], "Missing from sparc run: BENCHMARK"),
+        (["run", "seq-digits", "--epochz", "3"], "Unrecognized options: --epochz, 3; Perhaps you meant: --epochs INT"),
+        (["run", "seq-digits", "--lr", "x"], "Error parsing --lr: could not convert string to float: 'x'"),
+        (["run", "seq-digits", "--epochs", "1.5"], "Error parsing --epochs: invalid literal for int() with base 10"),
+        (["run", "seq-digits", "--depth", "x"], "Error parsing --depth: no type matching"),
+        (["run", "seq-digits", "--epochs"], "Missing value for argument '--epochs'"),
+        (["run", "seq-digits", "--method", "sgd", "--alpha", "1"], "Unrecognized options: --alpha, 1"),
         (["run", "seq-digits", "--optimizer", "sgdd"], "invalid choice 'sgdd' for argument '--optimizer'"),
     ],
 )
@@ -192,16 +209,34 @@ def test_flags_that_do_not_parse_get_one_sentence_too(
     assert len(error.splitlines()) == 1
 
 
-def test_the_last_of_two_methods_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["run", "seq-digits", "--method", "sgd", *QUICK, "--method", "sparc", "--json", "--out", str(tmp_path)]
+def test_flags_go_by_their_old_names_too_and_the_new_ones_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "seq-digits", "--method", "er", "--epochs", "0", "--out", str(tmp_path / "runs")]
+    assert main([*command, "--batch", "64", "--buffer=3", "--replay-batch", "4"]) == 2
+    renamed, also_renamed, error = capsys.readouterr().err.splitlines()
+    assert renamed == "sparc: --batch is called --batch-size now"
+    assert also_renamed == "sparc: --buffer is called --buffer-size now"
+    assert "--epochs 0 learns nothing" in error
+    given = arguments_of(["seq-digits", "--method=oewc", "--strength", "3", "--batch=7"])
+    assert (given.method.lam, given.recipe.batch_size) == (3, 7)
+
+
+def test_a_switch_before_the_benchmark_is_not_taken_for_a_flag_with_a_value() -> None:
+    for switch in ("--nesterov", "--fresh"):
+        assert arguments_of([switch, "seq-digits", "--method", "sgd", "--momentum", "0.9"]).recipe.epochs == 30
+
+
+def test_the_last_of_two_methods_counts(quick: list[str], quick_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", "seq-digits", "--method", "sgd", *quick, "--method", "sparc", "--json", "--out", str(quick_runs)]
     assert main(command) == 0
     assert "semantic memory" in json.loads(capsys.readouterr().out)["runs"][0]["parameters_by_owner"]
 
 
 def test_a_method_that_must_be_told_the_task_has_no_class_il_accuracy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["run", "seq-digits", "--method", "packnet", *QUICK, "--validation", "0.2", "--out", str(tmp_path)]
+    command = ["run", "seq-digits", "--method", "packnet", *quick, "--validation", "0.2", "--out", str(tmp_path)]
     assert main(command) == 0
     captured = capsys.readouterr()
     assert "task 5/5 learned" in captured.err
@@ -244,9 +279,9 @@ def test_runs_fit_a_narrow_terminal_with_nothing_cut_short(
 
 
 def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["run", "seq-digits", "--tasks", "1", "--seeds", "2", *QUICK, "--out", str(tmp_path / "a[/b]")]
+    command = ["run", "seq-digits", "--tasks", "1", "--seeds", "2", *quick, "--out", str(tmp_path / "a[/b]")]
     assert main(command) == 0
     assert "–" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
@@ -254,14 +289,14 @@ def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(
     assert summary["class_il"]["forgetting"] == {"mean": None, "deviation": None}
 
 
-def test_held_out_accuracy_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "seq-digits", *QUICK, "--validation", "0.2", "--out", str(tmp_path)]) == 0
+def test_held_out_accuracy_is_shown(quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "seq-digits", *quick, "--validation", "0.2", "--out", str(tmp_path)]) == 0
     assert "on pictures held out" in capsys.readouterr().out
 
 
 def test_a_terminal_without_our_letters_is_no_traceback() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "sparc", "methods"]
+    command = [sys.executable, "-m", "sparc", "benchmarks"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert b"?" in done.stdout
@@ -282,8 +317,10 @@ def test_output_cut_off_by_its_reader_is_no_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_loss_that_is_no_number_is_told_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "seq-digits", *QUICK, "--lr", "1e30", "--out", str(tmp_path)]) == 2
+def test_a_loss_that_is_no_number_is_told_in_one_sentence(
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "seq-digits", *quick, "--lr", "1e30", "--out", str(tmp_path)]) == 2
     (sentence,) = capsys.readouterr().err.splitlines()
     assert "in task 1, epoch 1, step " in sentence
     assert sentence.endswith("lower --lr (it is 1e+30)")

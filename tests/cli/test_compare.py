@@ -53,6 +53,36 @@ def test_values_go_to_the_methods_that_take_them() -> None:
     assert packnet.recipe.optimizer == "adam"
 
 
+def test_settings_go_by_their_old_names_too_and_the_new_ones_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    er, derpp, oewc = chosen("seq-digits", "er,der++:replay=9,oewc:strength=0.3", ["buffer=50", "batch=16"])
+    assert er.settings.buffer_size == derpp.settings.buffer_size == 50
+    assert derpp.settings.replay_batch == 9
+    assert oewc.settings.lam == 0.3
+    assert oewc.recipe.batch_size == 16
+    assert sorted(capsys.readouterr().err.splitlines()) == [
+        f"sparc: {old} is called {new} now"
+        for old, new in (
+            ("batch", "batch_size"),
+            ("buffer", "buffer_size"),
+            ("replay", "replay_batch"),
+            ("strength", "lam"),
+        )
+    ]
+
+
+def test_a_method_that_is_there_twice_is_told_and_run_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(chosen("seq-digits", "er,sgd,er:lr=0.1", [])) == 2
+    assert capsys.readouterr().err == "sparc: --methods has er:lr=0.1 twice, as er is the same: it is run once\n"
+
+
+def test_missing_pictures_are_told_once_and_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "data").mkdir()
+    where = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "runs")]
+    assert main(["compare", "seq-miniimagenet", "--methods", "er,sgd", *where]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "miniimagenet" in sentence.lower().replace("-", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -60,10 +90,11 @@ def test_values_go_to_the_methods_that_take_them() -> None:
         (["--methods", ""], "--methods names none"),
         (["--methods", "derpp"], "unknown method “derpp”: did you mean der++?"),
         (["--set", "epochs"], "“epochs” sets nothing: write NAME=VALUE"),
-        (["--set", "epochs=many"], "epochs=many cannot be: epochs should be a whole number"),
+        (["--set", "epochs=many"], "epochs=many of sparc cannot be: epochs should be a whole number"),
+        (["--methods", "sparc,er:lr=abc"], "lr=abc of er cannot be: lr should be a number"),
         (["--methods", "packnet:optimizer=adam"], "--momentum 0.9 is sgd's, and adam has its own: add --momentum 0"),
         (["--set", "epochs=0"], "--epochs 0 learns nothing"),
-        (["--set", "schedule=odd"], "schedule=odd cannot be: schedule should be constant or cosine"),
+        (["--set", "schedule=odd"], "schedule=odd of sparc cannot be: schedule should be constant or cosine"),
         (["--set", "colour=red"], "--set colour is a setting of none of sparc,sgd: there are"),
         (["--set", "epoch=2"], "--set epoch is a setting of none of sparc,sgd: did you mean epochs?"),
         (["--methods", "sgd:alpha=1"], "unknown setting of sgd “alpha”"),

@@ -13,25 +13,20 @@ import pytest
 
 from sparc.cli.main import main
 
-QUICK = ["--epochs", "1", "--width", "0.125", "--batch-size", "128"]
 
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("made") / "runs"
-    assert main(["run", "seq-digits", *QUICK, "--seeds", "2", "--out", str(out)]) == 0
-    assert main(["run", "seq-digits", *QUICK, "--method", "sgd", "--out", str(out)]) == 0
-    return out
+@pytest.fixture
+def runs(quick_runs: Path) -> Path:
+    return quick_runs
 
 
 def test_a_page_is_written_and_its_place_said(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert main(["report", str(runs), "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"page: {out}\n"
-    text = out.read_text()
-    assert text.startswith("<!DOCTYPE html>")
-    for words in ("SPARC", "SGD", "1 epoch a task", "Training loss", "1,442 to learn, 355 to test, 8 × 8 pixels"):
-        assert words in text
+    content = out.read_text()
+    assert content.startswith("<!DOCTYPE html>")
+    for text in ("SPARC", "SGD", "1 epoch a task", "Training loss", "1,442 to learn, 355 to test, 8 × 8 pixels"):
+        assert text in content
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -87,8 +82,8 @@ def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pyte
     assert sorted(re.sub(r"-\d\d-", "-", path.stem) for path in out.iterdir()) == [
         *(
             "by-task-sparc",
-            "task_confusion-sgd",
-            "task_confusion-sparc",
+            "landings-sgd",
+            "landings-sparc",
             "matrix-class-il-sgd",
             "matrix-class-il-sparc",
         ),

@@ -10,8 +10,7 @@ from PIL import Image
 
 from sparc.cli import reproduce
 from sparc.cli.main import main
-from sparc.experiment import RunConfig
-from sparc.experiment.grid import Job, Outcome
+from sparc.experiment import Run, RunConfig
 from sparc.reproduce.catalog import EXHIBITS
 
 
@@ -112,7 +111,7 @@ def test_runs_with_data_are_done_first_and_those_without_not_at_all(
 ) -> None:
     asked: list[RunConfig] = []
 
-    def workers(configs: list[RunConfig], out: Path, where: Path | None, *rest: object) -> list[Outcome]:
+    def workers(configs: list[RunConfig], out: Path, where: Path | None, *rest: object) -> list[Run]:
         assert (out, where) == (tmp_path / "runs", data)
         asked.extend(configs)
         return []
@@ -140,8 +139,8 @@ def test_a_grid_that_was_stopped_ends_the_command_with_its_code(
 def test_a_run_that_failed_is_told_after_what_there_is(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(configs: list[RunConfig], out: Path, *rest: object) -> list[Outcome]:
-        return [Outcome(Job(config, out), error="it broke") for config in configs]
+    def broken(configs: list[RunConfig], out: Path, *rest: object) -> list[Run]:
+        return [Run(out, config.as_json(), "failed", "it broke") for config in configs]
 
     monkeypatch.setattr(reproduce, "do_all", broken)
     arguments = ["table-efficiency", "--scale", "paper", "--out", str(tmp_path / "runs"), "--data", str(data)]

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from sparc.errors import InputError
-from sparc.experiment import RunConfig, Stop, Stopped, StreamSettings, list_runs, run
-from sparc.experiment import processes as local
-from sparc.experiment.grid import ATTEMPTS, Executor, Job, Outcome, Report, Watcher, run_grid
+from sparc.experiment import Run, RunConfig, Stopped, StreamSettings, Workplace, done_runs, list_runs, run
+from sparc.experiment.grid import ATTEMPTS, Executor, GridWatcher, Job, Report, run_grid
+from sparc.experiment.identity import find_done
 from sparc.experiment.on_ray import OnRay
-from sparc.experiment.processes import Processes
-from sparc.experiment.run import find_finished
+from sparc.experiment.processes import Pool, Processes
 from sparc.methods.sparc.sparc import SparcSettings
 from sparc.train import TrainingReport
 
@@ -28,38 +27,49 @@ CONFIG = replace(
 
 
 def jobs(out: Path, seeds: int = 2) -> list[Job]:
-    return [Job(replace(CONFIG, seed=seed), out, minutes=0) for seed in range(seeds)]
+    return [Job(replace(CONFIG, seed=seed), Workplace(out, minutes=0)) for seed in range(seeds)]
 
 
-def digests(outcomes: list[Outcome]) -> list[str | None]:
-    return [outcome.result.state_sha256 if outcome.result else outcome.error for outcome in outcomes]
+def digests(runs: list[Run]) -> list[str]:
+    return [run.result.state_sha256 if run.result else run.note for run in runs]
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str | None]:
-    """What the runs come to when they are done one after another, in this process."""
-    out = tmp_path_factory.mktemp("alone")
-    return [run(job.config, out).result.state_sha256 for job in jobs(out)]
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """The runs, done one after another in this process."""
+    return [run(job.config, job.workplace) for job in jobs(tmp_path_factory.mktemp("alone"))]
 
 
-class Killer(Watcher):
-    """Kills a worker when a run is well on its way."""
+@pytest.fixture(scope="module")
+def expected(alone: list[Run]) -> list[str]:
+    return digests(alone)
 
-    def __init__(self, kill: Callable[[], object], times: int = 1) -> None:
+
+class Killer(GridWatcher):
+    """Kills a worker, or asks for a stop, when a run is well on its way."""
+
+    def __init__(self, kill: Callable[[], object] | None = None, times: int = 1) -> None:
         self.kill = kill
         self.times = times
+        self.stopping = False
         self.lost_jobs: list[int] = []
         self.ends: list[int] = []
 
-    def told(self, job: int, report: Report) -> None:
+    def reported(self, job: int, report: Report) -> None:
         if self.times and isinstance(report, TrainingReport) and report.epoch >= 2:
             self.times -= 1
-            self.kill()
+            if self.kill:
+                self.kill()
+            else:
+                self.stopping = True
+
+    def stop_asked(self) -> bool:
+        return self.stopping
 
     def lost(self, job: int, attempt: int) -> None:
         self.lost_jobs.append(job)
 
-    def ended(self, job: int, outcome: Outcome) -> None:
+    def ended(self, job: int, run: Run) -> None:
         self.ends.append(job)
 
 
@@ -67,18 +77,18 @@ class Killer(Watcher):
 def workers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The process ids of all local workers there were."""
     ids: list[int] = []
-    hire = local._Pool._spawn
+    start = Pool.start_worker
 
-    def watched(pool: local._Pool) -> None:
-        hire(pool)
+    def watched(pool: Pool) -> None:
+        start(pool)
         ids.append(pool.workers[-1].process.pid or 0)
 
-    monkeypatch.setattr(local._Pool, "_spawn", watched)
+    monkeypatch.setattr(Pool, "start_worker", watched)
     return ids
 
 
-def test_workers_do_what_one_process_does(tmp_path: Path, expected: list[str | None], workers: list[int]) -> None:
-    watcher = Killer(lambda: None, times=0)
+def test_workers_do_what_one_process_does(tmp_path: Path, expected: list[str], workers: list[int]) -> None:
+    watcher = Killer(times=0)
     assert digests(run_grid(jobs(tmp_path), Processes(2), watcher)) == expected
     assert sorted(watcher.ends) == [0, 1]
     assert len(workers) == 2
@@ -89,7 +99,7 @@ def test_workers_do_what_one_process_does(tmp_path: Path, expected: list[str | N
 
 
 def test_a_killed_worker_is_replaced_and_the_grid_ends_complete_and_equal(
-    tmp_path: Path, expected: list[str | None], workers: list[int]
+    tmp_path: Path, expected: list[str], workers: list[int]
 ) -> None:
     watcher = Killer(lambda: os.kill(workers[-1], signal.SIGKILL))
     assert digests(run_grid(jobs(tmp_path), Processes(1), watcher)) == expected
@@ -104,59 +114,46 @@ def test_a_run_whose_workers_always_die_is_given_up(tmp_path: Path, workers: lis
         replace(job, config=replace(job.config, recipe=replace(CONFIG.recipe, epochs=400))) for job in jobs(tmp_path, 1)
     ]
     watcher = Killer(lambda: os.kill(workers[-1], signal.SIGKILL), times=99)
-    (outcome,) = run_grid(long, Processes(1), watcher)
-    assert outcome.error is not None
-    assert "its worker died 4 times" in outcome.error
+    (given_up,) = run_grid(long, Processes(1), watcher)
+    assert given_up.state == "failed"
+    assert "its worker died 4 times" in given_up.note
     assert len(workers) == ATTEMPTS
 
 
-def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, expected: list[str | None]) -> None:
+def test_a_run_that_fails_does_not_stop_the_others(tmp_path: Path, expected: list[str]) -> None:
     first, second = jobs(tmp_path)
     broken = replace(first, config=replace(first.config, recipe=replace(CONFIG.recipe, lr=1e30)))
     failed, done = run_grid([broken, second], Processes(1))
-    assert failed.error is not None
-    assert "lower --lr" in failed.error
+    assert failed.state == "failed"
+    assert "lower --lr" in failed.note
     assert digests([done]) == expected[1:]
 
 
-class Soon(Stop):
-    """Asks for a stop once a run is on its way."""
-
-    def __init__(self) -> None:
-        self.now = False
-
-    def asked(self) -> bool:
-        return self.now
-
-
-def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[str | None]) -> None:
-    stop = Soon()
-    watcher = Killer(lambda: setattr(stop, "now", True))
+def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[str]) -> None:
     with pytest.raises(Stopped, match="of 2 runs done"):
-        run_grid(jobs(tmp_path), Processes(1), watcher, stop)
+        run_grid(jobs(tmp_path), Processes(1), Killer())
     assert list(tmp_path.rglob("step-*"))
     assert digests(run_grid(jobs(tmp_path), Processes(2))) == expected
 
 
 def test_what_failed_before_a_stop_is_not_told_as_done(tmp_path: Path) -> None:
     with pytest.raises(Stopped, match=r"^0 of 2 runs done, 1 failed$"):
-        run_grid(jobs(tmp_path), lambda missing, watcher, stop: {0: Outcome(missing[0], error="it broke")})
+        run_grid(jobs(tmp_path), lambda missing, watcher: {0: missing[0].failed("it broke")})
 
 
-def test_what_is_there_is_found_by_its_config(tmp_path: Path) -> None:
-    (job,) = jobs(tmp_path, 1)
-    assert find_finished(job.config, job.out) is None
-    folder = run(job.config, tmp_path).folder
-    found = find_finished(job.config, job.out)
+def test_what_is_there_is_found_by_its_config(alone: list[Run], tmp_path: Path) -> None:
+    assert done_runs(tmp_path / "nowhere") == []
+    runs = done_runs(alone[0].folder.parent)
+    found = find_done(CONFIG, runs)
     assert found is not None
-    assert found.folder == folder
-    assert find_finished(job.config, job.out, bf16=True) is None
+    assert found.folder == alone[0].folder
+    assert find_done(CONFIG, runs, bf16=True) is None
     for other in (
-        replace(job, config=replace(CONFIG, seed=1)),
-        replace(job, config=replace(CONFIG, settings=SparcSettings(width=1 / 8))),
-        replace(job, config=replace(CONFIG, benchmark="some/folder")),
+        replace(CONFIG, seed=2),
+        replace(CONFIG, settings=SparcSettings(width=1 / 8)),
+        replace(CONFIG, benchmark="some/folder"),
     ):
-        assert find_finished(other.config, other.out) is None
+        assert find_done(other, runs) is None
 
 
 def ray_workers() -> list[int]:
@@ -171,8 +168,9 @@ def ray_workers() -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc here to find the workers in")
-def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, expected: list[str | None]) -> None:
+def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, expected: list[str]) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
     executor: Executor = OnRay()
     watcher = Killer(lambda: os.kill(ray_workers()[0], signal.SIGKILL))
@@ -185,13 +183,10 @@ def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, e
 @pytest.mark.long
 def test_a_stop_reaches_the_workers_of_ray(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
-    stop = Soon()
-    watcher = Killer(lambda: setattr(stop, "now", True))
     long = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=2000))
+    workplace = Workplace(tmp_path, minutes=99)
     with pytest.raises(Stopped, match="0 of 2 runs done"):
-        run_grid(
-            [Job(replace(long, seed=seed), tmp_path, minutes=99) for seed in (0, 1)], OnRay(workers=1), watcher, stop
-        )
+        run_grid([Job(replace(long, seed=seed), workplace) for seed in (0, 1)], OnRay(workers=1), Killer())
     (only,) = list_runs(tmp_path)
     assert only.state == "part-way"
     assert list(only.folder.rglob("step-*"))

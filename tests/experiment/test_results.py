@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparc.errors import InputError
-from sparc.experiment import find_results, read_result
+from sparc.experiment import find_runs, read_result
 
 CONTENT: dict[str, Any] = {
     "config": {"benchmark": "seq-digits", "method": "sparc", "seed": 0, "settings": {"width": 0.5}},
@@ -38,11 +38,11 @@ def written(folder: Path, **change: object) -> Path:
 def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
     result = read_result(written(tmp_path) / "result.json")
     assert result.class_il[1] == [60.0, 80.0]
-    assert result.metrics()["task_il"].accuracy == 85
+    assert result.metrics["task_il"].accuracy == 85
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "reason"),
     [
         ({"config": []}, "config should be an object"),
         ({"config": {"benchmark": "b", "method": "m"}}, "a seed"),
@@ -71,9 +71,11 @@ def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
         ({"seconds": {"train": [1.0, 1e300], "test": [1.0, 1.0]}}, "should not be negative"),
     ],
 )
-def test_what_cannot_be_a_run_is_refused_in_one_sentence(tmp_path: Path, change: dict[str, object], words: str) -> None:
+def test_what_cannot_be_a_run_is_refused_in_one_sentence(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
     with pytest.raises(
-        InputError, match=rf"result\.json is not a result \(.*{words}.*\): remove it, and run it again"
+        InputError, match=rf"result\.json is not a result \(.*{reason}.*\): remove it, and run it again"
     ) as refusal:
         read_result(written(tmp_path, **change) / "result.json")
     assert "\n" not in str(refusal.value)
@@ -89,23 +91,23 @@ def test_run_folders_and_folders_of_runs_are_found_each_once(tmp_path: Path) -> 
     first, second = written(tmp_path / "runs" / "a"), written(tmp_path / "runs" / "b")
     (tmp_path / "runs" / "cut-off").mkdir()
     (tmp_path / "runs" / "note.txt").write_text("not a run")
-    assert list(find_results([second, tmp_path / "runs"])) == [second, first]
-    assert list(find_results([first])) == [first]
+    assert [run.folder for run in find_runs([second, tmp_path / "runs"])] == [second, first]
+    assert [run.folder for run in find_runs([first])] == [first]
 
 
 def test_where_nothing_is_found_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
-        find_results([tmp_path / "nowhere"])
+        find_runs([tmp_path / "nowhere"])
     with pytest.raises(InputError, match="has no result in it"):
-        find_results([tmp_path])
+        find_runs([tmp_path])
 
 
 def test_a_broken_result_does_not_stop_the_others(tmp_path: Path) -> None:
     good, bad = written(tmp_path / "a"), written(tmp_path / "b")
     (bad / "result.json").write_text("{")
     said: list[str] = []
-    assert list(find_results([tmp_path], said.append)) == [good]
+    assert [run.folder for run in find_runs([tmp_path], said.append)] == [good]
     (sentence,) = said
     assert "b/result.json is not a result" in sentence
     with pytest.raises(InputError, match="is not a result"):
-        find_results([bad])
+        find_runs([bad])

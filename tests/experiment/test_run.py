@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparc.errors import InputError
-from sparc.experiment import RunConfig, StreamSettings, read_result, run
+from sparc.experiment import RunConfig, StreamSettings, Workplace, read_result, run
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS
 from sparc.methods.sparc.sparc import SparcSettings
@@ -25,7 +25,7 @@ def measured(path: Path) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(QUICK, tmp_path_factory.mktemp("runs")).folder
+    return run(QUICK, Workplace(tmp_path_factory.mktemp("runs"))).folder
 
 
 def test_the_result_says_all_that_was_measured(finished: Path) -> None:
@@ -55,29 +55,29 @@ def test_the_log_has_a_line_an_epoch_and_a_line_a_task(finished: Path) -> None:
 
 
 def test_same_seed_same_bits(finished: Path, tmp_path: Path) -> None:
-    again = run(QUICK, tmp_path).folder
+    again = run(QUICK, Workplace(tmp_path)).folder
     assert measured(again / "result.json") == measured(finished / "result.json")
-    other = run(replace(QUICK, seed=1), tmp_path).folder
+    other = run(replace(QUICK, seed=1), Workplace(tmp_path)).folder
     assert measured(other / "result.json")["state_sha256"] != measured(again / "result.json")["state_sha256"]
 
 
 def test_a_run_that_is_there_is_not_run_again_unless_asked(finished: Path) -> None:
     before = (finished / "result.json").stat().st_mtime_ns
-    again = run(QUICK, finished.parent)
+    again = run(QUICK, Workplace(finished.parent))
     assert again.was_there
     assert again.folder == finished
     assert (finished / "result.json").stat().st_mtime_ns == before
-    fresh = run(QUICK, finished.parent, fresh=True)
+    fresh = run(QUICK, Workplace(finished.parent, fresh=True))
     assert not fresh.was_there
     assert (finished / "result.json").stat().st_mtime_ns > before
 
 
 def test_the_folder_is_named_by_what_is_run_not_by_how_it_is_spelled(finished: Path) -> None:
     spelled = replace(QUICK, stream=StreamSettings(sizes=(2, 2, 2, 2, 2)))
-    assert run(spelled, finished.parent).was_there
+    assert run(spelled, Workplace(finished.parent)).was_there
     assert finished.name.startswith("seq-digits-sparc-seed0-")
     for change in ({"seed": 1}, {"stream": StreamSettings(order_seed=1)}, {"settings": SparcSettings(width=1 / 16)}):
-        assert run(replace(QUICK, **change), finished.parent).folder != finished
+        assert run(replace(QUICK, **change), Workplace(finished.parent)).folder != finished
 
 
 def test_the_seed_sets_the_weights_too() -> None:
@@ -111,33 +111,33 @@ def test_a_newer_result_is_refused(tmp_path: Path) -> None:
 )
 def test_a_run_that_cannot_begin_leaves_nothing(tmp_path: Path, change: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        run(replace(QUICK, **change), tmp_path / "runs")
+        run(replace(QUICK, **change), Workplace(tmp_path / "runs"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"--out .* cannot be written"):
-        run(QUICK, tmp_path / "file" / "runs")
+        run(QUICK, Workplace(tmp_path / "file" / "runs"))
 
 
 def test_a_folder_of_pictures_is_learned(picture_folder: Callable[..., Path], tmp_path: Path) -> None:
     folder = picture_folder(classes=4)
     config = replace(QUICK, benchmark=str(folder), stream=StreamSettings(sizes=(1, 3), validation=0.2))
-    finished = run(config, tmp_path / "runs")
+    finished = run(config, Workplace(tmp_path / "runs"))
     assert finished.folder.name.startswith("folder-pictures-sparc-seed0-")
     assert finished.result.sizes == [1, 3]
     assert finished.result.class_names == ["class-0", "class-1", "class-2", "class-3"]
     assert finished.result.validation is not None
     # A picture more is another data set, and so another run.
-    assert run(replace(config, benchmark=f"{folder}/."), tmp_path / "runs").was_there
+    assert run(replace(config, benchmark=f"{folder}/."), Workplace(tmp_path / "runs")).was_there
     (folder / "class-0" / "new.png").write_bytes((folder / "class-0" / "0.png").read_bytes())
-    assert run(config, tmp_path / "runs").folder != finished.folder
+    assert run(config, Workplace(tmp_path / "runs")).folder != finished.folder
 
 
 def test_an_unknown_device_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--device nonsense cannot be used"):
-        run(QUICK, tmp_path, device="nonsense")
+        run(QUICK, Workplace(tmp_path, device="nonsense"))
 
 
 @pytest.mark.parametrize(

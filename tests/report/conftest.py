@@ -37,6 +37,7 @@ def result() -> Make:
             state_sha256="0" * 64,
             data={"train": 100, "test": 20, "image_size": [8, 8]},
             environment={"sparc": "0.1.0", "torch": "2.13.0", "threads": 1},
+            title={"sparc": "SPARC", "sgd": "SGD", "packnet": "PackNet", "pnn": "PNN", "er": "ER"}.get(method, ""),
         )
         return replace(made, **({"class_il": None} if needs_task_id else {}), **(change or {}))  # type: ignore[arg-type]
 

@@ -21,6 +21,7 @@ from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
 from sparc.report.svg import standalone
+from tests.report.runs import done, numbered
 
 Make = Callable[..., Result]
 
@@ -187,7 +188,7 @@ def study(result: Make) -> Study:
 
 
 def study_of(runs: list[Result]) -> Study:
-    (study,) = studies({Path(f"run-{number}"): each for number, each in enumerate(runs)})
+    (study,) = studies(numbered(runs))
     return study
 
 
@@ -273,7 +274,7 @@ def test_no_page_scrolls_sideways(browser: Browser, result: Make, tmp_path: Path
     other = result("sgd", rows=triangle(20, 60))
     other.config["benchmark"] = "benchmark" * 30
     path = tmp_path / "long.html"
-    path.write_text(page(studies({Path("folder" * 40): long, Path("b"): other, Path("c"): result()})))
+    path.write_text(page(studies(done({Path("folder" * 40): long, Path("b"): other, Path("c"): result()}))))
     browser.open(path, width, phone=width < 768)
     browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert browser.value("document.documentElement.scrollWidth") <= width
@@ -430,7 +431,7 @@ def test_hostile_names_do_nothing(browser: Browser, result: Make, tmp_path: Path
     )
     bad.config["benchmark"] = attack
     path = tmp_path / "hostile.html"
-    path.write_text(page(studies({tmp_path: bad})))
+    path.write_text(page(studies(done({tmp_path: bad}))))
     browser.open(path)
     assert browser.value("document.title").startswith("</script>")
     assert browser.value("document.querySelectorAll('img').length") == 0

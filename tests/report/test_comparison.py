@@ -10,22 +10,26 @@ from hypothesis import strategies as st
 
 from sparc.experiment.result import Result
 from sparc.metrics import summarize
+from sparc.report import comparison
 from sparc.report.comparison import (
     COLUMN,
     COLUMNS,
     MAIN,
     Row,
-    compare,
     diagnostics_by_task,
     matrix,
     ranked,
     stages,
-    streams,
     task_confusion,
 )
 from sparc.report.tables import summary
+from tests.report.runs import numbered
 
 Make = Callable[..., Result]
+
+
+def compare(results: list[Result]) -> list[Row]:
+    return comparison.compare(numbered(results))
 
 
 def best(rows: list[Row], name: str) -> list[str]:
@@ -101,14 +105,15 @@ def test_what_is_written_alike_is_equally_good_and_where_all_are_alike_none_is_b
     assert best(compare([result()]), "class_il.accuracy") == []
 
 
-def test_an_upper_bound_is_not_the_best(result: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparc.methods import METHODS
-
-    bound = type("Joint", (), {"title": "JOINT", "kind": "upper bound"})
-    monkeypatch.setitem(METHODS.classes, "bound-for-test", bound)  # type: ignore[arg-type]
-    low = ((90,), (10, 20))
-    rows = compare([result("bound-for-test", rows=((99,), (99, 99))), result(), result("sgd", rows=low)])
+def test_an_upper_bound_is_not_the_best(result: Make) -> None:
+    bound = result("joint", rows=((99,), (99, 99)), change={"upper_bound": True})
+    rows = compare([bound, result(), result("sgd", rows=((90,), (10, 20)))])
     assert best(rows, "class_il.accuracy") == ["SPARC"]
+
+
+def test_a_result_without_a_title_is_called_by_its_methods_name(result: Make) -> None:
+    (row,) = compare([result("sparc", change={"title": ""})])
+    assert row.label == "sparc"
 
 
 def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make) -> None:
@@ -148,7 +153,7 @@ def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:
 def test_other_pictures_and_other_cuts_are_other_streams(result: Make) -> None:
     other_pictures = replace(result(), data={"fingerprint": "f"})
     other_cut = result(rows=((90,), (60, 80), (1, 2, 3)))
-    groups = streams([result(), other_pictures, result("sgd"), other_cut])
+    groups = comparison.streams(numbered([result(), other_pictures, result("sgd"), other_cut]))
     assert [len(group) for group in groups] == [2, 1, 1]
 
 
@@ -173,7 +178,7 @@ percentages = st.floats(0, 100)
 def test_means_lie_between_the_seeds_and_one_row_at_least_is_best_where_they_differ(
     result: Make, values: list[tuple[float, float, float]]
 ) -> None:
-    results = [result(f"method {number}", rows=((a,), (b, c))) for number, (a, b, c) in enumerate(values)]
+    results = [result(f"method {index}", rows=((a,), (b, c))) for index, (a, b, c) in enumerate(values)]
     rows = compare(results)
     for name in ("accuracy", "average", "forgetting", "trade_off"):
         column = COLUMN[f"class_il.{name}"]

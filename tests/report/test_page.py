@@ -16,6 +16,7 @@ from sparc.report.drawing import Text, flattened
 from sparc.report.figures import all_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
+from tests.report.runs import done
 
 Make = Callable[..., Result]
 
@@ -64,7 +65,7 @@ class Reader(HTMLParser):
 
 
 def study(*results: Result) -> list[Study]:
-    return studies({Path(f"run-{number}"): result for number, result in enumerate(results)})
+    return studies(done({Path(f"run-{index}"): result for index, result in enumerate(results)}))
 
 
 def check_harmless(text: str) -> Reader:
@@ -196,10 +197,10 @@ def test_any_number_of_tasks(result: Make, tasks: int) -> None:
 def test_losses_are_shown_where_every_epoch_is_there(result: Make) -> None:
     runs = {Path("a"): result(), Path("b"): result(seed=1), Path("c"): result("sgd")}
     whole, cut = [(0.5, 2.0), (1.0, 0.1), (2.0, 0.01)], [(1.0, 0.1), (2.0, 0.01)]
-    text = page(studies(runs, {Path("a"): whole, Path("b"): whole, Path("c"): ()}))
+    text = page(studies(done(runs, {Path("a"): whole, Path("b"): whole})))
     assert "mean loss of an epoch (log scale)" in text
-    assert "Training loss" not in page(studies(runs, {Path("a"): whole, Path("b"): cut}))
-    assert "Training loss" not in page(studies(runs))
+    assert "Training loss" not in page(studies(done(runs, {Path("a"): whole, Path("b"): cut})))
+    assert "Training loss" not in page(studies(done(runs)))
 
 
 losses = st.lists(st.floats(-1e300, 1e300), min_size=4, max_size=4)
@@ -211,7 +212,7 @@ def test_any_losses_can_be_drawn(result: Make, first: list[float], second: list[
     runs = {Path("a"): result(), Path("b"): result(seed=1)}
     curves = {Path("a"): list(zip((0.5, 1, 1.5, 2), first, strict=True))}
     for each in (curves, {**curves, Path("b"): list(zip((0.5, 1, 1.5, 2), second, strict=True))}):
-        text = page(studies(runs, each))
+        text = page(studies(done(runs, each)))
         assert "Training loss" in text
         assert "nan" not in re.sub(r"<script>.*</script>", "", text, flags=re.DOTALL)
 
@@ -228,14 +229,14 @@ def test_any_diagnostics_can_be_drawn(result: Make, first: dict[str, object], se
         Path("b"): result(seed=1, change={"diagnostics": {**known, **second}}),
     }
     for some in (runs, {Path("a"): runs[Path("a")]}):
-        text = page(studies(some))
+        text = page(studies(done(some)))
         assert "tiny, norm" in text
         assert "nan" not in re.sub(r"<script>.*</script>|<details.*</details>", "", text, flags=re.DOTALL)
 
 
 @pytest.mark.parametrize(("accuracy", "top"), [(0.0, 10), (17.2, 20), (40.0, 50), (99.9, 100), (100.0, 100)])
 def test_an_axis_of_accuracies_reaches_a_little_beyond_the_best(result: Make, accuracy: float, top: int) -> None:
-    (study,) = studies({Path("a"): result(rows=((accuracy,), (accuracy, accuracy)))})
+    (study,) = studies(done({Path("a"): result(rows=((accuracy,), (accuracy, accuracy)))}))
     stages = {figure.name: figure.drawing for figure in all_figures(study)}["stages-class-il"]
     marked = [
         float(shape.text) for shape in flattened(stages.shapes) if isinstance(shape, Text) and shape.anchor == "end"
@@ -246,7 +247,7 @@ def test_an_axis_of_accuracies_reaches_a_little_beyond_the_best(result: Make, ac
 def test_a_deviation_may_reach_below_the_lowest_power_of_ten(result: Make) -> None:
     runs = {Path(name): result(seed=seed) for seed, name in enumerate("abc")}
     curves = {Path(name): [(1.0, 10.0), (2.0, loss)] for name, loss in zip("abc", (1e-3, 1e-3, 1.0), strict=True)}
-    assert "(log scale)" in page(studies(runs, curves)).partition("Training loss")[2]
+    assert "(log scale)" in page(studies(done(runs, curves))).partition("Training loss")[2]
 
 
 hostile = st.sampled_from(
@@ -286,7 +287,7 @@ def test_hostile_names_are_only_text(result: Make, texts: tuple[str, ...], class
     made.config["scale"] = value
     other = result("sgd", change=change)
     other.config["benchmark"] = benchmark
-    text = page(studies({Path(f"runs/{key}"): made, Path("b"): other}))
+    text = page(studies(done({Path(f"runs/{key}"): made, Path("b"): other})))
     check_harmless(text)
     text.encode()
 

@@ -2,7 +2,6 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +12,13 @@ from sparc.report.comparison import COLUMNS
 from sparc.report.study import Study, studies
 from sparc.report.table_formats import as_csv, as_latex, as_markdown, latex
 from sparc.text import markdown
+from tests.report.runs import numbered
 
 Make = Callable[..., Result]
 
 
 def study(*results: Result) -> list[Study]:
-    return studies({Path(f"run {number}"): result for number, result in enumerate(results)})
+    return studies(numbered(results))
 
 
 def test_a_line_a_run_with_all_numbers(result: Make) -> None:

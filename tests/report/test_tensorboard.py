@@ -4,7 +4,7 @@ import pytest
 
 from sparc.cli.main import main
 from sparc.report.tensorboard import TensorBoard
-from sparc.train import Observer, TrainingReport
+from sparc.train import TrainingReport
 
 
 def test_curves_for_tensorboard(tmp_path: Path) -> None:
@@ -30,13 +30,15 @@ def test_curves_of_a_run_that_was_cut_off_show_nothing_twice(tmp_path: Path) -> 
     def epoch(steps: int) -> TrainingReport:
         return TrainingReport(1, "train", 1, 9, 5, 5, 1.0, 100.0, 0.1, total_steps=steps)
 
-    first = TensorBoard(tmp_path, Observer())
+    first = TensorBoard()
+    first.started(1, tmp_path)
     for steps in (5, 10, 15):
         first.training(epoch(steps))
-    again = TensorBoard(tmp_path, Observer())
+    again = TensorBoard()
+    again.started(1, tmp_path)
     again.resumed("task 1, epoch 3", steps=10)
     for steps in (15, 20):
         again.training(epoch(steps))
-    curves = EventAccumulator(str(tmp_path))
+    curves = EventAccumulator(str(tmp_path / "tensorboard"))
     curves.Reload()
     assert [point.step for point in curves.Scalars("loss")] == [5, 10, 15, 20]

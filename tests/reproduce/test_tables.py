@@ -10,8 +10,8 @@ import pytest
 
 from sparc.data.benchmarks import find
 from sparc.experiment import Result, RunConfig
+from sparc.experiment.identity import result_of
 from sparc.experiment.result import triangle
-from sparc.experiment.run import result_of
 from sparc.methods import METHODS
 from sparc.reproduce.catalog import EXHIBITS
 from sparc.reproduce.counts import SETS

@@ -13,6 +13,7 @@ import tyro
 from rich.console import Console
 
 from sparc.cli.parse import parse
+from sparc.cli.warn import warn
 from sparc.cli.workers import Workers, do_all, failures
 from sparc.discovery import nearest
 from sparc.errors import InputError
@@ -30,7 +31,7 @@ class Arguments:
     seeds: int = 3
     """How many, from 0 on."""
     set: tuple[str, ...] = ()
-    """Values for every method that takes them, such as epochs=5 width=0.25 buffer=500."""
+    """Values for every method that takes them, such as epochs=5 width=0.25 buffer_size=500."""
     json: bool = False
     """Print the comparison as JSON instead of a table."""
     out: Path = Path("runs")
@@ -46,20 +47,24 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--seeds {given.seeds} runs nothing: give at least 1")
     methods = chosen(given.benchmark, given.methods, given.set)
     configs = [replace(config, seed=seed) for seed in range(given.seeds) for config in methods]
-    outcomes = do_all(configs, given.out, given.data, given.workers, ["compare", *arguments])
-    if isinstance(outcomes, int):
-        return outcomes
-    results = [result for outcome in outcomes if (result := outcome.result)]
-    rows = ranked(compare(results))
+    runs = do_all(configs, given.out, given.data, given.workers, ["compare", *arguments])
+    if isinstance(runs, int):
+        return runs
+    done = [run for run in runs if run.state == "done"]
+    rows = ranked(compare(done))
     if given.json:
-        folders = [str(outcome.folder) for outcome in outcomes if outcome.folder]
-        failed = [{"run": outcome.job.title, "error": outcome.error} for outcome in outcomes if outcome.error]
+        folders = [str(run.folder) for run in done]
+        failed = [
+            {"run": f"{config.label(configs)} on {config.benchmark}, seed {config.seed}", "error": run.note}
+            for config, run in zip(configs, runs, strict=True)
+            if run.state == "failed"
+        ]
         print(json.dumps({"rows": [row.as_json() for row in rows], "folders": folders, "failed": failed}))
     else:
         console = Console()
         for table in comparison_tables(rows) if rows else ():
             console.print(table)
-    if error := failures(outcomes):
+    if error := failures(runs):
         raise error
     return 0
 
@@ -72,22 +77,28 @@ def chosen(benchmark: str, methods: str, everywhere: Sequence[str]) -> list[RunC
     >>> len(chosen("seq-digits", "sparc,sparc:width=0.5", []))
     1
     """
-    configs = []
-    used: set[str] = set()
-    words = [word.strip() for word in methods.split(",") if word.strip()]
-    if not words:
+    configs: dict[RunConfig, str] = {}
+    renamed: dict[str, str] = {}
+    chosen_methods = [each.strip() for each in methods.split(",") if each.strip()]
+    if not chosen_methods:
         raise InputError("--methods names none: give names from sparc methods, with commas between")
-    for word in words:
-        method, *own = word.split(":")
+    for each in chosen_methods:
+        method, *own = each.split(":")
         config = RunConfig.default(benchmark, method)
-        common = {name: text for name, text in map(_pair, everywhere) if name in config.names()}
-        used.update(common)
-        configs.append(config.with_values({**common, **dict(map(_pair, own))}))
+        known = {*config.names(), *config.renamed()}
+        given = {**{name: text for name, text in map(_pair, everywhere) if name in known}, **dict(map(_pair, own))}
+        renamed |= {old: new for old, new in config.renamed().items() if old in given}
+        config = config.with_values(given)
+        if config in configs:
+            warn(f"--methods has {each} twice, as {configs[config]} is the same: it is run once")
+        configs.setdefault(config, each)
+    for old, new in renamed.items():
+        warn(f"{old} is called {new} now")
     for name, _ in map(_pair, everywhere):
-        if name not in used:
-            advice = nearest(name, {each for config in configs for each in config.names()})
-            raise InputError(f"--set {name} is a setting of none of {methods}: {advice}")
-    return list(dict.fromkeys(configs))
+        settings = {each for config in configs for each in config.names()}
+        if renamed.get(name, name) not in settings:
+            raise InputError(f"--set {name} is a setting of none of {methods}: {nearest(name, settings)}")
+    return list(configs)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Many runs at a glance: a live table on a terminal, plain lines elsewhere; always on standard error."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -11,7 +12,8 @@ from rich.markup import escape
 from rich.progress_bar import ProgressBar
 
 from sparc.cli.progress import LINE_SECONDS, duration, time_left
-from sparc.experiment.grid import Job, Outcome, Report, Warned, Watcher
+from sparc.experiment import Run
+from sparc.experiment.grid import GridWatcher, Job, Report, Warned
 from sparc.report.tables import plain_table
 from sparc.train import StageReport, TrainingReport
 
@@ -27,10 +29,13 @@ class _Row:
     over: bool = False
 
 
-class GridView(Watcher):
+class GridView(GridWatcher):
     """Which run, which task and epoch, images/s, time left."""
 
-    def __init__(self, jobs: list[Job], workers: int) -> None:
+    def __init__(self, jobs: list[Job], workers: int, stop_asked: Callable[[], bool]) -> None:
+        self._stop_asked = stop_asked
+        self.reasons: set[str] = set()
+        """Why runs have failed, each of which is told once."""
         self.rows = [_Row(job) for job in jobs]
         self.workers = workers
         self.console = Console(stderr=True)
@@ -47,7 +52,10 @@ class GridView(Watcher):
     ) -> None:
         self.live.stop()
 
-    def told(self, job: int, report: Report) -> None:
+    def stop_asked(self) -> bool:
+        return self._stop_asked()
+
+    def reported(self, job: int, report: Report) -> None:
         row = self.rows[job]
         if isinstance(report, Warned):
             self.line(f"{row.job.title}: {report.sentence}")
@@ -75,16 +83,18 @@ class GridView(Watcher):
         self.rows[job].begun = None
         self.line(f"{self.rows[job].job.title}: its worker died, another goes on (attempt {attempt + 1})")
 
-    def ended(self, job: int, outcome: Outcome) -> None:
+    def ended(self, job: int, run: Run) -> None:
         row = self.rows[job]
         row.over, row.done = True, 1.0
-        spent = f" in {duration(time.monotonic() - row.begun)}" if row.begun else ", as it was there already"
+        if run.state == "failed":
+            how = "failed as before" if run.note in self.reasons else f"failed: {run.note}"
+            self.reasons.add(run.note)
+        elif row.begun is None:
+            how = "done, as it was there already"
+        else:
+            how = f"done in {duration(time.monotonic() - row.begun)}"
         over = sum(each.over for each in self.rows)
-        self.line(
-            f"{row.job.title}: "
-            + (f"failed: {outcome.error}" if outcome.error else f"done{spent}")
-            + f" ({over} of {len(self.rows)})"
-        )
+        self.line(f"{row.job.title}: {how} ({over} of {len(self.rows)})")
 
     def line(self, text: str) -> None:
         self.said = time.monotonic()

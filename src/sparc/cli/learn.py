@@ -96,7 +96,7 @@ def _learned(given: Learn, before: Model | None) -> Model:
         model = before or new_model(pictures.train, _settings(given), given.seed or 0, not given.no_flip)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = given.folder.resolve().name if given.name is None else given.name
-        return learn(model, pictures, name, recipe, display.observe(1))
+        return learn(model, pictures, name, recipe, display)
 
 
 def _check_same(given: Learn, model: Model) -> None:

@@ -4,20 +4,13 @@ import contextlib
 import io
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tyro
 
+from sparc.cli.warn import warn
 from sparc.errors import InputError
-
-_WORDS = {
-    r"Error parsing (\S+): no type matching \S*INT could be .* from \[(.*?)\].*": r"\1 takes a whole number, not \2",
-    r"Error parsing (\S+): no type matching \S*FLOAT could be .* from \[(.*?)\].*": r"\1 takes a number, not \2",
-    r"Missing value for argument '(.*)'.*": r"\1 needs a value",
-    r"Unrecognized options: ([^,]+).*": r"\1 is not known here",
-    r"Error parsing (\S+): invalid literal for int.. with base 10: (.*)": r"\1 takes a whole number, not \2",
-    r"Error parsing (\S+): could not convert string to float: (.*)": r"\1 takes a number, not \2",
-}
 
 
 def parse(form: Any, verb: str, description: str | None, arguments: list[str], further: str = "") -> Any:
@@ -36,14 +29,12 @@ def parse(form: Any, verb: str, description: str | None, arguments: list[str], f
                 config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as end:
-        cause: BaseException | None = end
-        while cause is not None:
+        for cause in _causes(end):
             if isinstance(cause, InputError):
                 raise cause from None
-            cause = cause.__cause__ or cause.__context__
         if end.code:
             raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
-        sys.stdout.write(_readable(help_text.getvalue()))
+        sys.stdout.write(help_text.getvalue())
         raise
 
 
@@ -51,27 +42,35 @@ def no_flags() -> None:
     """The form of a verb that takes none."""
 
 
+def with_new_flags(arguments: list[str], renamed: Mapping[str, str]) -> list[str]:
+    """The same arguments with flags that had another name in earlier versions called as they are now.
+
+    >>> with_new_flags(["--lr=1", "--epochs", "3"], {"batch": "batch_size"})
+    ['--lr=1', '--epochs', '3']
+    """
+    flags = {f"--{old}": f"--{new.replace('_', '-')}" for old, new in renamed.items()}
+    current = []
+    for argument in arguments:
+        flag, equals, value = argument.partition("=")
+        if flag in flags:
+            warn(f"{flag} is called {flags[flag]} now")
+        current.append(flags.get(flag, flag) + equals + value)
+    return current
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 def _sentence(complaint: str) -> str:
-    """What tyro says below its title, in our words."""
-    if missing := re.search(r"Missing from .*\n\s*(\S.*)", complaint):
-        return f"{missing[1].strip()} is missing"
-    _, said, *rest = (
-        re.sub(r"\s+", " ", part).strip() for part in re.split(r"^[\s-]*-{5,}\s*$", complaint, flags=re.M)
-    )
-    for theirs, ours in _WORDS.items():
-        said = re.sub(theirs, ours, said)
-    said = said.rstrip(".")
-    meant = re.search(r"Perhaps you meant: (--[\w-]+)", " ".join(rest))
-    return said + (f", perhaps you meant {meant[1]}" if meant else "")
+    """What tyro says, which comes in paragraphs below a title: the first of them, and what it thinks was meant."""
+    _, said, *rest = re.split(r"^[\s-]*-{5,}\s*$", complaint, flags=re.MULTILINE)
+    meant = (part for part in rest if part.strip().startswith("Perhaps"))
+    return "; ".join(map(_first_sentence, (said, *meant)))
 
 
-def _readable(text: str) -> str:
-    """Help without tyro's words for a flag that may be left out, columns kept straight."""
-    lines = []
-    for line in text.splitlines():
-        plain = re.sub(r"\{None\}\|(\S+)(?=  )", r"\1       ", line).replace("{None}|", "")
-        plain = plain.replace("{[INT [INT ...]]}", "INT …")
-        plain = re.sub(r" ?\(default: (None|False)\)", "", plain).rstrip()
-        if plain or not line.strip():
-            lines.append(f"{plain}\n")
-    return "".join(lines)
+def _first_sentence(paragraph: str) -> str:
+    lines = (line for line in paragraph.splitlines() if not line.startswith(" " * 8))  # which is a flag's help
+    return " ".join(" ".join(lines).split()).partition(". ")[0].rstrip(".")

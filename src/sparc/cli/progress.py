@@ -8,15 +8,16 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from sparc.experiment.watch import RunWatcher
 from sparc.text import amount, one_line
-from sparc.train import Observer, StageReport, TrainingReport
+from sparc.train import StageReport, TrainingReport
 
 LINE_SECONDS = 10
 """How often a plain line says where things stand, between the ends of tasks."""
 
 
-class Display:
-    """Shows one run."""
+class Display(RunWatcher):
+    """Shows one run, or anything else that takes its time."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -33,7 +34,10 @@ class Display:
             disable=not self.live,
         )
         self.row = self.bar.add_task(title, total=1.0, note="")
-        self.said = time.monotonic()
+        self.tasks = 1
+        self.said = self.start = time.monotonic()
+        self.done_before: float | None = None
+        """By a run that was cut off, as far as the first report tells."""
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -45,13 +49,11 @@ class Display:
         self.bar.stop()
 
     def loading(self, what: str, done: int, total: int | None) -> None:
-        """A source downloads or decodes."""
         share = done / total if total else 0.0
         self.show(what, share, amount(done, total))
 
-    def observe(self, tasks: int, folder: Path | None = None) -> Observer:
-        """Training begins."""
-        return TrainingDisplay(self, tasks)
+    def started(self, tasks: int, folder: Path) -> None:
+        self.tasks = tasks
 
     def show(self, what: str, share: float, note: str) -> None:
         if self.live:
@@ -66,17 +68,8 @@ class Display:
         self.said = time.monotonic()
         self.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True, markup=False)
 
-
-class TrainingDisplay(Observer):
-    def __init__(self, display: Display, tasks: int) -> None:
-        self.display = display
-        self.tasks = tasks
-        self.start = time.monotonic()
-        self.done_before: float | None = None
-        """By a run that was cut off, as far as the first report tells."""
-
     def resumed(self, where: str, steps: int) -> None:
-        self.display.line(f"going on from {where}")
+        self.line(f"going on from {where}")
 
     def training(self, report: TrainingReport) -> None:
         spent = time.monotonic() - self.start
@@ -89,14 +82,14 @@ class TrainingDisplay(Observer):
             what += f" ({report.phase})"
         left = time_left(spent, report.done, self.done_before)
         note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{left}"
-        self.display.show(what, report.done, note)
+        self.show(what, report.done, note)
 
     def stage(self, report: StageReport) -> None:
         class_il, task_il = (
             f"{sum(row) / len(row):.1f} %" if row is not None else "–"
             for row in (report.test.class_il, report.test.task_il)
         )
-        self.display.line(
+        self.line(
             f"task {report.task}/{self.tasks} learned in {duration(report.train_seconds)}, "
             f"Class-IL {class_il}, Task-IL {task_il}"
         )

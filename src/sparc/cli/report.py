@@ -1,7 +1,7 @@
 """`sparc report`: make a page, figures or tables of runs."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ import tyro
 from sparc.cli.parse import parse
 from sparc.cli.warn import warn
 from sparc.errors import InputError
-from sparc.experiment import find_results, read_losses
+from sparc.experiment import find_runs, read_losses
 from sparc.files import check_output, check_writable, write_atomic
 from sparc.report.figures import all_figures
 from sparc.report.page import page
@@ -53,12 +53,12 @@ def main(arguments: list[str]) -> int:
     else:
         check_output(out)
     left_out: list[str] = []
-    runs = find_results(given.runs, left_out.append)
+    runs = find_runs(given.runs, left_out.append)
     for sentence in left_out:
         warn(sentence)
-    if out.resolve() in {(folder / "result.json").resolve() for folder in runs}:
+    if out.resolve() in {run.result_path.resolve() for run in runs}:
         raise InputError(f"--out {out} is a result itself: name another file")
-    compared = studies(runs, {folder: read_losses(folder) for folder in runs})
+    compared = studies([replace(run, losses=read_losses(run.log_path)) for run in runs])
     if figures:
         _write_figures(compared, out, given.format)
     else:
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
 
 def _write_figures(compared: list[Study], folder: Path, kind: str) -> None:
     for number, study in enumerate(compared, 1):
-        place = folder / f"{number:02}" if len(compared) > 1 else folder
+        subfolder = folder / f"{number:02}" if len(compared) > 1 else folder
         for figure in all_figures(study):
             content = png(figure.drawing) if kind == "png" else standalone(figure.drawing).encode()
-            write_atomic(place / f"{figure.name}.{kind}", content)
+            write_atomic(subfolder / f"{figure.name}.{kind}", content)

@@ -19,10 +19,7 @@ from sparc.cli.warn import warn
 from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
-from sparc.experiment import Result, RunConfig, usual_recipe
-from sparc.experiment.folder import results_in
-from sparc.experiment.grid import Outcome
-from sparc.experiment.run import result_of
+from sparc.experiment import Result, Run, RunConfig, done_runs, result_of, usual_recipe
 from sparc.files import check_output
 from sparc.methods import METHODS
 from sparc.report.tables import plain_table
@@ -67,17 +64,17 @@ def main(arguments: list[str]) -> int:
         if not isinstance(exhibit, FigureExhibit):
             raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
         check_output(given.figure)
-    results = results_in(given.out, warn)
+    results = [run.measured for run in done_runs(given.out, warn)]
     missing = [config for config in needed(exhibit, scale) if result_of(config, results) is None]
     runnable = _runnable(missing, given.data)
-    outcomes: list[Outcome] = []
+    runs: list[Run] = []
     if runnable and not given.dry_run:
         _announce(runnable, given.workers.at_a_time)
         ended = do_all(runnable, given.out, given.data, given.workers, ["reproduce", *arguments])
         if isinstance(ended, int):
             return ended
-        outcomes = ended
-        results = results_in(given.out, warn)
+        runs = ended
+        results = [run.measured for run in done_runs(given.out, warn)]
         missing = [config for config in missing if result_of(config, results) is None]
     filled = fill(exhibit, results, scale)
     picture = _picture(given, filled)
@@ -87,7 +84,7 @@ def main(arguments: list[str]) -> int:
         print(json.dumps({**filled.as_json(), **rest}, allow_nan=False))
     else:
         _print(filled, missing, given, picture)
-    if error := failures(outcomes):
+    if error := failures(runs):
         raise error
     return 0
 
@@ -121,7 +118,7 @@ def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
 
 
 def _list(given: Reproduce, scale: Scale) -> int:
-    results = results_in(given.out, warn)
+    results = [run.measured for run in done_runs(given.out, warn)]
     rows = [_needs(exhibit, results, scale, given.data) for exhibit in EXHIBITS.values()]
     if given.json:
         print(json.dumps({"scale": {**asdict(scale), "words": scale.words}, "exhibits": rows}, allow_nan=False))

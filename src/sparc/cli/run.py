@@ -2,8 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,20 +10,27 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import parse, with_new_flags
 from sparc.cli.progress import Display
 from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
-from sparc.experiment import Finished, RunConfig, StopOnSignal, Stopped, StreamSettings, run, usual_recipe
-from sparc.experiment.folder import RunFolder
+from sparc.experiment import (
+    Run,
+    RunConfig,
+    RunWatcher,
+    StopOnSignal,
+    Stopped,
+    StreamSettings,
+    Watchers,
+    Workplace,
+    run,
+    usual_recipe,
+)
 from sparc.methods import METHODS
 from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
-from sparc.train import Observer
 
 DEFAULT_METHOD = "sparc"
-SWITCHES = ("--bf16", "--fresh", "--tensorboard", "--json")
-"""Flags that take no value."""
 
 
 @dataclass(frozen=True)
@@ -73,70 +79,58 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--seeds {choice.seeds} runs nothing: give at least 1")
     use_threads(machine.threads)
     config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
-    finished: list[Finished] = []
-    stop = StopOnSignal(notice="keeping a checkpoint; once more to stop at once")
-    for seed in range(choice.seed, choice.seed + choice.seeds):
-        with Display(f"{choice.method}, seed {seed}") as display:
-            try:
-                finished.append(
-                    run(
-                        replace(config, seed=seed),
-                        machine.out,
-                        data=machine.data,
-                        device=machine.device,
-                        bf16=machine.bf16,
-                        fresh=machine.fresh,
-                        progress=display.loading,
-                        observe=_with_tensorboard(display) if machine.tensorboard else display.observe,
-                        splits=finished[-1].splits if finished else None,
-                        minutes=machine.checkpoint_minutes,
-                        stop=stop,
-                        warn=display.warn,
-                    )
-                )
-            except Stopped as where:
-                again = shlex.join(["sparc", "run", *(word for word in arguments if word != "--fresh")])
-                display.warn(f"stopped at {where}; to go on: {again}")
-                return stop.code
-    for each in finished:
-        if not each.was_there or not each.picture.exists():
-            draw(each.result, each.picture)
+    workplace = Workplace(
+        machine.out, machine.data, machine.device, machine.bf16, machine.fresh, machine.checkpoint_minutes
+    )
+    curves = [_new_tensorboard()] if machine.tensorboard else []
+    runs: list[Run] = []
+    with StopOnSignal(notice="keeping a checkpoint; once more to stop at once") as stop:
+        for seed in range(choice.seed, choice.seed + choice.seeds):
+            with Display(f"{choice.method}, seed {seed}") as display:
+                try:
+                    runs.append(run(replace(config, seed=seed), workplace, Watchers(display, stop, *curves)))
+                except Stopped as where:
+                    again = shlex.join(["sparc", "run", *(each for each in arguments if each != "--fresh")])
+                    display.warn(f"stopped at {where}; to go on: {again}")
+                    return stop.code
+    for each in runs:
+        if not each.was_there or not each.picture_path.exists():
+            draw(each.measured, each.picture_path)
     if machine.json:
-        results = [each.result for each in finished]
-        runs = [{"folder": str(each.folder), **each.result.as_json()} for each in finished]
-        print(json.dumps({"runs": runs, "summary": summary(results)}, allow_nan=False))
+        results = [{"folder": str(each.folder), **each.measured.as_json()} for each in runs]
+        print(json.dumps({"runs": results, "summary": summary([each.measured for each in runs])}, allow_nan=False))
     else:
-        _print(finished)
+        _print(runs)
     return 0
 
 
-def _with_tensorboard(display: Display) -> Callable[[int, Path], Observer]:
+def _new_tensorboard() -> RunWatcher:
     from sparc.report.tensorboard import TensorBoard
 
-    return lambda tasks, folder: TensorBoard(RunFolder(folder).curves, display.observe(tasks, folder))
+    return TensorBoard()
 
 
-def _print(finished: list[Finished]) -> None:
+def _print(runs: list[Run]) -> None:
     console = Console()
-    if len(finished) == 1:
-        result = finished[0].result
+    if len(runs) == 1:
+        result = runs[0].measured
         if result.class_il is not None:
             console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
         console.print(matrix_table("Task-IL accuracy, in percent", result.task_il, result.sizes))
         console.print(metrics_table(result))
         console.print(parameters_table(result))
     else:
-        console.print(seeds_table([each.result for each in finished]))
-    for each in finished:
+        console.print(seeds_table([each.measured for each in runs]))
+    for each in runs:
         again = " (run before; --fresh runs it again)" if each.was_there else ""
-        console.print(f"picture: {each.picture}{again}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"picture: {each.picture_path}{again}", soft_wrap=True, highlight=False, markup=False)
 
 
-def arguments_of(words: list[str]) -> Any:
+def arguments_of(arguments: list[str]) -> Any:
     """One flat set of flags out of the parts; which settings there are, and their defaults, is up to the method."""
-    method, benchmark = METHODS.find(_named_method(words)), _named_benchmark(words)
+    method = METHODS.find(_named_method(arguments))
+    recipe = usual_recipe(method, _named_benchmark(arguments, _switches(method.Settings, type(method.recipe), Machine)))
     flat = tyro.conf.OmitArgPrefixes
-    recipe = usual_recipe(method, benchmark)
     form = make_dataclass(
         "Arguments",
         [
@@ -147,17 +141,23 @@ def arguments_of(words: list[str]) -> Any:
             ("machine", Annotated[Machine, flat], field(default=Machine())),
         ],
     )
-    return parse(form, "run", __doc__, words, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
+    arguments = with_new_flags(arguments, {**recipe.renamed, **method.Settings.renamed})
+    return parse(form, "run", __doc__, arguments, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
 
 
-def _named_method(words: list[str]) -> str:
+def _named_method(arguments: list[str]) -> str:
     """The method sets flags and defaults, so it must be known before they are read; the last one counts."""
-    named = [after for word, after in pairwise(words) if word == "--method"]
-    named += [word.removeprefix("--method=") for word in words if word.startswith("--method=")]
+    named = [after for argument, after in pairwise(arguments) if argument == "--method"]
+    named += [argument.removeprefix("--method=") for argument in arguments if argument.startswith("--method=")]
     return named[-1] if named else DEFAULT_METHOD
 
 
-def _named_benchmark(words: list[str]) -> Benchmark | None:
+def _switches(*kinds: Any) -> set[str]:
+    """Flags that take no value."""
+    return {f"--{each.name.replace('_', '-')}" for kind in kinds for each in fields(kind) if each.type is bool}
+
+
+def _named_benchmark(arguments: list[str], switches: set[str]) -> Benchmark | None:
     """So does the benchmark; its name counts only where it is no flag's value."""
-    names = [word for before, word in pairwise(["", *words]) if not before.startswith("--") or before in SWITCHES]
+    names = [name for flag, name in pairwise(["", *arguments]) if not flag.startswith("--") or flag in switches]
     return next((BENCHMARKS[name] for name in names if name in BENCHMARKS), None)

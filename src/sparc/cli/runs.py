@@ -3,16 +3,18 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 
 from sparc.cli.parse import parse
-from sparc.experiment import Listed, list_runs
+from sparc.experiment import Run, list_runs
+from sparc.experiment.config import as_flags, differing, flat_settings
 from sparc.report.labels import percent
 from sparc.report.tables import plain_table
+from sparc.text import one_line
 
 
 @dataclass(frozen=True)
@@ -29,29 +31,45 @@ def main(arguments: list[str]) -> int:
     if given.json:
         print(json.dumps([_as_json(each) for each in runs], allow_nan=False))
         return 0
-    table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", "where, or why", words=True)
+    table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", "settings, where, or why", words=True)
     table.columns[0].overflow = "fold"  # a name that is cut short names nothing
     for column in table.columns[1:4]:
         column.no_wrap = True
+    names = _differing(runs)
     for each in runs:
         colour = {"done": "green", "failed": "red"}.get(each.state, "yellow")
-        table.add_row(escape(each.folder.name), f"[{colour}]{each.state}", *_accuracies(each), escape(each.where))
+        own = flat_settings(each.config)
+        settings = one_line(" ".join(as_flags({name: own.get(name) for name in names[_kind(each)]})))
+        note = "; ".join(filter(None, (settings, each.note)))
+        table.add_row(escape(each.folder.name), f"[{colour}]{each.state}", *_accuracies(each), escape(note))
     Console().print(table)
     return 0
 
 
-def _accuracies(each: Listed) -> tuple[str, str]:
-    if each.result is None:
+def _differing(runs: list[Run]) -> dict[str, list[str]]:
+    """The names of settings in which runs of the same on the same benchmark differ."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        groups.setdefault(_kind(run), []).append(flat_settings(run.config))
+    return {kind: differing(settings) for kind, settings in groups.items()}
+
+
+def _kind(run: Run) -> str:
+    return f"{run.config.get('method')} on {run.config.get('benchmark')}"
+
+
+def _accuracies(run: Run) -> tuple[str, str]:
+    if run.result is None:
         return "", ""
-    metrics = each.result.metrics()
+    metrics = run.result.metrics
     return percent(metrics["class_il"].accuracy), percent(metrics["task_il"].accuracy)
 
 
-def _as_json(each: Listed) -> dict[str, object]:
+def _as_json(run: Run) -> dict[str, object]:
     return {
-        "folder": str(each.folder),
-        "state": each.state,
-        "where": each.where,
-        "config": each.config,
-        "metrics": each.result.derived()["metrics"] if each.result else None,
+        "folder": str(run.folder),
+        "state": run.state,
+        "where": run.note,
+        "config": run.config,
+        "metrics": run.result.metrics_json() if run.result else None,
     }

@@ -9,8 +9,8 @@ from typing import Literal
 
 from sparc.cli.grid_view import GridView
 from sparc.errors import InputError
-from sparc.experiment import RunConfig, StopOnSignal, Stopped
-from sparc.experiment.grid import Executor, Job, Outcome, run_grid
+from sparc.experiment import Run, RunConfig, StopOnSignal, Stopped, Workplace
+from sparc.experiment.grid import Executor, Job, run_grid
 from sparc.text import counted
 
 
@@ -48,25 +48,25 @@ class Workers:
         return Processes(self.at_a_time)
 
 
-def failures(outcomes: Sequence[Outcome]) -> InputError | None:
+def failures(runs: Sequence[Run]) -> InputError | None:
     """What to say when runs have failed."""
-    errors = [outcome.error for outcome in outcomes if outcome.error]
-    if not errors:
+    failed = [run for run in runs if run.state == "failed"]
+    if not failed:
         return None
-    return InputError(f"{len(errors)} of {counted(len(outcomes), 'run')} failed, the first with “{errors[0]}”")
+    return InputError(f"{len(failed)} of {counted(len(runs), 'run')} failed, the first with “{failed[0].note}”")
 
 
 def do_all(
     configs: Sequence[RunConfig], out: Path, data: Path | None, workers: Workers, command: Sequence[str]
-) -> list[Outcome] | int:
+) -> list[Run] | int:
     """How all the runs ended, or the exit code with which they were stopped; the command is the one that goes on."""
-    jobs = [
-        Job(config, out.absolute(), data and data.absolute(), method=config.told_apart(configs)) for config in configs
-    ]
+    workplace = Workplace(out.absolute(), data and data.absolute())
+    jobs = [Job(config, workplace, label=config.label(configs)) for config in configs]
     stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
-    with GridView(jobs, workers.at_a_time) as view:
+    with stop, GridView(jobs, workers.at_a_time, stop.stop_asked) as view:
         try:
-            return run_grid(jobs, workers.new_executor(), view, stop)
+            stop.install()
+            return run_grid(jobs, workers.new_executor(), view)
         except Stopped as where:
             view.line(f"sparc: stopped with {where}; to go on: {shlex.join(['sparc', *command])}")
             return stop.code

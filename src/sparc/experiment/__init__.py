@@ -1,24 +1,31 @@
 """Runs: a run is a pure function of its config."""
 
 from sparc.experiment.config import RunConfig, StreamSettings, usual_recipe
-from sparc.experiment.folder import Listed, find_results, list_runs, read_losses
+from sparc.experiment.folder import Run, done_runs, find_runs, list_runs
+from sparc.experiment.identity import result_of
+from sparc.experiment.log import read_losses
 from sparc.experiment.result import Result, read_result
-from sparc.experiment.run import Finished, Stop, Stopped, run
+from sparc.experiment.run import run
 from sparc.experiment.stop import StopOnSignal
+from sparc.experiment.watch import RunWatcher, Stopped, Watchers
+from sparc.experiment.workplace import Workplace
 
 __all__ = [
-    "Finished",
-    "Listed",
     "Result",
+    "Run",
     "RunConfig",
-    "Stop",
+    "RunWatcher",
     "StopOnSignal",
     "Stopped",
     "StreamSettings",
-    "find_results",
+    "Watchers",
+    "Workplace",
+    "done_runs",
+    "find_runs",
     "list_runs",
     "read_losses",
     "read_result",
+    "result_of",
     "run",
     "usual_recipe",
 ]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from typing import Any
 
 from sparc.data import benchmarks
@@ -82,22 +82,42 @@ class RunConfig:
         known = METHODS.find(method)
         return cls(benchmark, method, known.Settings(), usual_recipe(known, benchmarks.find(benchmark)))
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "RunConfig":
+        """A config as some version has written it: what it lacks has its default, old names mean the new ones.
+
+        ValueError where the method, or a setting, is not known any more.
+
+        >>> usual = RunConfig.default("seq-digits", "er")
+        >>> RunConfig.from_json({**usual.as_json(), "settings": {"buffer": 200}}) == usual
+        True
+        """
+        try:
+            method = METHODS.find(content["method"])
+            own = {"settings": method.Settings, "recipe": type(method.recipe), "stream": StreamSettings}
+            parts: dict[str, Any] = {name: build(kind, content[name]) for name, kind in own.items()}
+            return cls(**{**content, **parts})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"it is no config ({error})") from error
+
     def names(self) -> list[str]:
         """What can be set by name: settings of the method, of the recipe and of the stream."""
         return list(self._values())
 
-    def told_apart(self, others: Iterable["RunConfig"]) -> str:
+    def renamed(self) -> dict[str, str]:
+        """What of that had another name in earlier versions: the new names by the old ones."""
+        return {old: new for part in self._parts().values() for old, new in getattr(part, "renamed", {}).items()}
+
+    def label(self, others: Iterable["RunConfig"]) -> str:
         """The method, and in what it differs from others of the same method there, as `sparc compare` takes it.
 
         >>> usual = RunConfig.default("seq-digits", "er")
-        >>> usual.with_values({"lr": "0.03"}).told_apart([usual, RunConfig.default("seq-digits", "sgd")])
+        >>> usual.with_values({"lr": "0.03"}).label([usual, RunConfig.default("seq-digits", "sgd")])
         'er:lr=0.03'
         """
         own = self._values()
         same = [other._values() for other in others if (other.method, other.benchmark) == (self.method, self.benchmark)]
-        apart = {name: own[name] for name in differing([own, *same])}
-        texts = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in apart.items())
-        return ":".join([self.method, *texts])
+        return ":".join([self.method, *as_flags({name: own[name] for name in differing([own, *same])})])
 
     def with_values(self, given: Mapping[str, str]) -> "RunConfig":
         """The same but for some values, which are given as they would be on the command line.
@@ -105,6 +125,7 @@ class RunConfig:
         >>> RunConfig.default("seq-digits", "sparc").with_values({"epochs": "3"}).recipe.epochs
         3
         """
+        given = {self.renamed().get(name, name): text for name, text in given.items()}
         for name in given:
             if name not in self.names():
                 raise unknown(f"setting of {self.method}", name, self.names())
@@ -119,7 +140,7 @@ class RunConfig:
                     raise
                 except ValueError as error:
                     said = " ".join(f"{name}={text}" for name, text in own.items())
-                    raise InputError(f"{said} cannot be: {error}") from error
+                    raise InputError(f"{said} of {self.method} cannot be: {error}") from error
         return replace(self, **changed)
 
     def _values(self) -> dict[str, Any]:
@@ -129,9 +150,57 @@ class RunConfig:
         return {"settings": self.settings, "recipe": self.recipe, "stream": self.stream}
 
     def as_json(self) -> dict[str, Any]:
-        """As it comes back out of a file, so that the two can be compared."""
+        """As it comes back out of a file."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return content
+
+
+def completed(content: dict[str, Any]) -> dict[str, Any]:
+    """A config as this version would have written it, or as it stands where this version does not know it.
+
+    Two of them are equal if they mean the same, whichever versions they come from.
+    """
+    try:
+        return RunConfig.from_json(content).as_json()
+    except ValueError:
+        return content
+
+
+def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a config by name, without what is run and the seed; a name that is there twice says whose it is.
+
+    >>> flat_settings({"method": "er", "seed": 0, "settings": {"epochs": 1}, "recipe": {"epochs": 2}})
+    {'epochs': 1, 'recipe.epochs': 2}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}" if inner in flat else inner: part for inner, part in value.items()}
+        elif name not in ("benchmark", "method", "seed"):
+            flat[name] = value
+    return flat
+
+
+def changed(part: Settings | Recipe) -> dict[str, Any]:
+    """The fields that differ from the dataclass's own defaults.
+
+    >>> changed(Recipe(epochs=3))
+    {'epochs': 3}
+    """
+    return {each.name: value for each in fields(part) if (value := getattr(part, each.name)) != _default(each)}
+
+
+def _default(of: "Field[Any]") -> Any:
+    return of.default if of.default_factory is MISSING else of.default_factory()
+
+
+def as_flags(settings: Mapping[str, Any]) -> list[str]:
+    """As they are written in `sparc compare --set`.
+
+    >>> as_flags({"lr": 0.03, "schedule": "cosine", "depth": None})
+    ['lr=0.03', 'schedule=cosine', 'depth=null']
+    """
+    return [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
 
 
 def differing(settings: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -3,18 +3,21 @@
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import torch
 
-from sparc.data.imageset import Splits
+from sparc.data import benchmarks
+from sparc.data.progress import no_progress
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
-from sparc.experiment.result import Result, read_result
-from sparc.experiment.run import Stop, Stopped, find_finished, run
+from sparc.experiment.folder import Run, done_runs
+from sparc.experiment.identity import find_done
+from sparc.experiment.run import run
+from sparc.experiment.watch import RunWatcher, Stopped, Watchers
+from sparc.experiment.workplace import Workplace
 from sparc.text import amount
-from sparc.train import Observer, StageReport, TrainingReport
+from sparc.train import StageReport, TrainingReport
 
 
 @dataclass(frozen=True)
@@ -22,31 +25,18 @@ class Job:
     """One run and where it is done."""
 
     config: RunConfig
-    out: Path
-    data: Path | None = None
-    device: str = "cpu"
+    workplace: Workplace
     threads: int = 1
-    minutes: float = 5.0
-    method: str | None = None
+    label: str = ""
     """How a person tells its method from that of other jobs; by its name if nothing is given."""
 
     @property
     def title(self) -> str:
-        return f"{self.method or self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
+        return f"{self.label or self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a job ended."""
-
-    job: Job
-    folder: Path | None = None
-    error: str | None = None
-    """Why it failed, in one sentence."""
-
-    @property
-    def result(self) -> Result | None:
-        return read_result(self.folder / "result.json") if self.folder else None
+    def failed(self, why: str) -> Run:
+        """The run that it came to nothing as."""
+        return Run(self.workplace.out, self.config.as_json(), "failed", why)
 
 
 @dataclass(frozen=True)
@@ -57,24 +47,27 @@ class Warned:
 
 
 Report = TrainingReport | StageReport | Warned | str
-"""What is told of a job while it runs; a str says what it is at before training begins."""
+"""What is reported of a job while it runs; a str says what it is at before training begins."""
 
 
-class Watcher:
-    """Told what becomes of each job, by its number; does nothing unless a subclass does."""
+class GridWatcher:
+    """Told what becomes of each job, by its number, and asked whether to stop; does nothing unless a subclass does."""
 
-    def told(self, job: int, report: Report) -> None: ...
+    def reported(self, job: int, report: Report) -> None: ...
 
     def lost(self, job: int, attempt: int) -> None:
         """Its worker died; it will be taken up by another."""
 
-    def ended(self, job: int, outcome: Outcome) -> None: ...
+    def ended(self, job: int, run: Run) -> None: ...
+
+    def stop_asked(self) -> bool:
+        return False
 
 
 class Executor(Protocol):
     """Does jobs, in any order; each has a number to be known by."""
 
-    def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
+    def __call__(self, jobs: Mapping[int, Job], watcher: GridWatcher) -> dict[int, Run]:
         """How each of them ended, but for those that a stop left part-way or untouched."""
 
 
@@ -84,70 +77,74 @@ GLANCE = 0.2
 """Seconds after which an executor looks for news, and whether a stop was asked for."""
 
 
-def run_grid(
-    jobs: Sequence[Job], executor: Executor, watcher: Watcher | None = None, stop: Stop | None = None
-) -> list[Outcome]:
-    """Run what is missing; a run is a pure function of its config, so a result that is there is taken as it is."""
-    watcher, stop = watcher or Watcher(), stop or Stop()
-    outcomes: dict[int, Outcome] = {}
+def run_grid(jobs: Sequence[Job], executor: Executor, watcher: GridWatcher | None = None) -> list[Run]:
+    """Run what is missing; a run is a pure function of its config, so a result that is there is taken as it is.
+
+    What failed is a run of that state; `Stopped` where the watcher stopped it.
+    """
+    watcher = watcher or GridWatcher()
+    there = {out: done_runs(out, warn=lambda sentence: None) for out in {job.workplace.out for job in jobs}}
+    runs: dict[int, Run] = {}
     for number, job in enumerate(jobs):
-        if (finished := find_finished(job.config, job.out)) is not None:
-            outcomes[number] = Outcome(job, finished.folder)
-            watcher.ended(number, outcomes[number])
-    missing = {number: job for number, job in enumerate(jobs) if number not in outcomes}
+        if (done := find_done(job.config, there[job.workplace.out], job.workplace.bf16)) is not None:
+            runs[number] = done
+            watcher.ended(number, done)
+    missing = {number: job for number, job in enumerate(jobs) if number not in runs}
+    for job in {job.config.benchmark: job for job in missing.values()}.values():
+        _check_images(job)
     if missing:
-        with stop:
-            outcomes |= executor(missing, watcher, stop)
-    if len(outcomes) < len(jobs):
-        failed = sum(outcome.error is not None for outcome in outcomes.values())
-        done = f"{len(outcomes) - failed} of {len(jobs)} runs done"
-        raise Stopped(f"{done}, {failed} failed" if failed else done)
-    return [outcomes[number] for number in range(len(jobs))]
+        runs |= executor(missing, watcher)
+    if len(runs) < len(jobs):
+        failed = sum(run.state == "failed" for run in runs.values())
+        done_of_all = f"{len(runs) - failed} of {len(jobs)} runs done"
+        raise Stopped(f"{done_of_all}, {failed} failed" if failed else done_of_all)
+    return [runs[number] for number in range(len(jobs))]
+
+
+def _check_images(job: Job) -> None:
+    """Say once, before any worker is started, that pictures are missing and cannot be fetched."""
+    if not job.workplace.has_images(job.config) and not benchmarks.find(job.config.benchmark).fetchable():
+        job.workplace.load(job.config, no_progress)
 
 
 class Worker:
     """Does jobs one after another in this process; pictures are loaded once for jobs in a row on the same ones."""
 
     def __init__(self) -> None:
-        self.key: object = None
-        self.splits: Splits | None = None
+        self.workplace: Workplace | None = None
 
-    def do(self, job: Job, tell: Callable[[Report], None], stop: Stop) -> Outcome:
+    def do(self, job: Job, report: Callable[[Report], None], stop: RunWatcher) -> Run:
         """How it ended; `Stopped` where it was stopped."""
         torch.set_num_threads(job.threads)
-        key = (job.config.benchmark, job.data, job.config.stream.image_size)
+        if self.workplace != job.workplace:
+            self.workplace = job.workplace
         try:
-            finished = run(
-                job.config,
-                job.out,
-                job.data,
-                job.device,
-                progress=lambda what, done, total: tell(", ".join(filter(None, (what, amount(done, total))))),
-                observe=lambda tasks, folder: _Telling(tell),
-                splits=self.splits if key == self.key else None,
-                minutes=job.minutes,
-                stop=stop,
-                warn=lambda sentence: tell(Warned(sentence)),
-            )
+            return run(job.config, self.workplace, Watchers(_Reporter(report), stop))
         except Stopped:
             raise
         except Exception as error:  # whatever it is, the other runs go on
             if not isinstance(error, InputError | OSError):
                 traceback.print_exc()
-            return Outcome(job, error=str(error) or repr(error))
-        self.key, self.splits = key, finished.splits
-        return Outcome(job, finished.folder)
+            return job.failed(str(error) or repr(error))
 
 
-class _Telling(Observer):
-    def __init__(self, tell: Callable[[Report], None]) -> None:
-        self.tell = tell
+class _Reporter(RunWatcher):
+    """Passes on what is to be known of a job."""
+
+    def __init__(self, report: Callable[[Report], None]) -> None:
+        self.report = report
+
+    def loading(self, what: str, done: int, total: int | None) -> None:
+        self.report(", ".join(filter(None, (what, amount(done, total)))))
+
+    def warn(self, sentence: str) -> None:
+        self.report(Warned(sentence))
 
     def resumed(self, where: str, steps: int) -> None:
-        self.tell(f"going on from {where}")
+        self.report(f"going on from {where}")
 
     def training(self, report: TrainingReport) -> None:
-        self.tell(report)
+        self.report(report)
 
     def stage(self, report: StageReport) -> None:
-        self.tell(report)
+        self.report(report)

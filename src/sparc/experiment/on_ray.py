@@ -14,9 +14,10 @@ from typing import Any
 
 from sparc.allocator import keep_freed_memory
 from sparc.errors import InputError
-from sparc.experiment.grid import ATTEMPTS, GLANCE, Job, Outcome, Report, Warned, Watcher, Worker
-from sparc.experiment.run import Stop, Stopped
+from sparc.experiment.folder import Run
+from sparc.experiment.grid import ATTEMPTS, GLANCE, GridWatcher, Job, Report, Warned, Worker
 from sparc.experiment.stop import StopOnSignal
+from sparc.experiment.watch import Stopped
 
 
 class OnRay:
@@ -27,25 +28,25 @@ class OnRay:
         self.address = address
         self.workers = workers
 
-    def __call__(self, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
+    def __call__(self, jobs: Mapping[int, Job], watcher: GridWatcher) -> dict[int, Run]:
         ray = _ray()
         with _connected(ray, self.address, self.workers):
             try:
-                return _work(ray, jobs, watcher, stop)
+                return _work(ray, jobs, watcher)
             except ray.exceptions.RayError as error:
                 raise InputError(
                     f"the Ray cluster was lost ({_first_line(error)}): give the same command again, which goes on"
                 ) from error
 
 
-def _work(ray: Any, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> dict[int, Outcome]:
+def _work(ray: Any, jobs: Mapping[int, Job], watcher: GridWatcher) -> dict[int, Run]:
     board = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Board).remote()
     task = ray.remote(max_retries=ATTEMPTS - 1, retry_exceptions=False)(_do)
     running = {task.options(num_cpus=job.threads).remote(number, job, board): number for number, job in jobs.items()}
-    outcomes: dict[int, Outcome] = {}
+    runs: dict[int, Run] = {}
     stopping = False
     while running:
-        if stop.asked() and not stopping:
+        if watcher.stop_asked() and not stopping:
             stopping = True
             for reference in running:
                 ray.cancel(reference)
@@ -54,24 +55,24 @@ def _work(ray: Any, jobs: Mapping[int, Job], watcher: Watcher, stop: Stop) -> di
             if isinstance(news, int):
                 watcher.lost(number, news)
             else:
-                watcher.told(number, news)
+                watcher.reported(number, news)
         for reference in done:
             number = running.pop(reference)
-            outcome = _outcome(ray, reference, jobs[number])
-            if outcome is not None and not (stopping and outcome.error):
-                outcomes[number] = outcome
-                watcher.ended(number, outcome)
-    return outcomes
+            run = _ended(ray, reference, jobs[number])
+            if run is not None and not (stopping and run.state == "failed"):
+                runs[number] = run
+                watcher.ended(number, run)
+    return runs
 
 
 class _Board:
-    """Where the workers of a cluster put what their master is to be told."""
+    """Where the workers of a cluster put what is to be reported to their master."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, Report | int]] = []
-        """Warnings, and as a number how often a job that has lost its worker had been begun: each is told."""
+        """Warnings, and as a number how often a job that has lost its worker had been begun: each is reported."""
         self.latest: dict[int, Report] = {}
-        """How each job stands: only the latest is told."""
+        """How each job stands: only the latest is reported."""
         self.begun: dict[int, int] = {}
 
     def begin(self, number: int) -> None:
@@ -101,22 +102,23 @@ class _StopOnCancel(StopOnSignal):
         self.signal = number
 
 
-def _do(number: int, job: Job, board: Any) -> Outcome | None:
+def _do(number: int, job: Job, board: Any) -> Run | None:
     """How it ended; None if it was stopped."""
     keep_freed_memory()
     board.begin.remote(number)
     try:
-        return Worker().do(job, lambda report: board.put.remote(number, report), _StopOnCancel())
+        with _StopOnCancel() as stop:
+            return Worker().do(job, lambda report: board.put.remote(number, report), stop)
     except Stopped:
         return None
 
 
-def _outcome(ray: Any, reference: Any, job: Job) -> Outcome | None:
+def _ended(ray: Any, reference: Any, job: Job) -> Run | None:
     try:
-        outcome: Outcome | None = ray.get(reference)
+        run: Run | None = ray.get(reference)
     except ray.exceptions.RayError as error:
-        return Outcome(job, error=f"Ray gave it up ({_first_line(error)}): see the cluster's own logs")
-    return outcome
+        return job.failed(f"Ray gave it up ({_first_line(error)}): see the cluster's own logs")
+    return run
 
 
 def _first_line(error: Exception) -> str:
@@ -136,9 +138,9 @@ def _ray() -> Any:
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     # “local” is said, or a cluster that happens to run here would be joined.
     where = {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
-    if address and (place := re.fullmatch(r"(?:ray://)?([^/:]+):(\d+)", address)):
+    if address and (host_port := re.fullmatch(r"(?:ray://)?([^/:]+):(\d+)", address)):
         try:  # or Ray would go on trying for minutes
-            socket.create_connection((place[1], int(place[2])), timeout=10).close()
+            socket.create_connection((host_port[1], int(host_port[2])), timeout=10).close()
         except (OSError, OverflowError) as error:
             raise InputError(
                 f"there is no Ray cluster at --address {address} ({error}): see ray status there"

@@ -2,11 +2,13 @@
 
 import json
 import math
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sparc.errors import InputError, reason
+from sparc.experiment.config import completed
 from sparc.files import write_atomic
 from sparc.from_json import build, with_new_names
 from sparc.metrics import Metrics, efficiency, summarize, task_probabilities
@@ -26,6 +28,7 @@ class Result:
     """Names that fields had in earlier versions."""
 
     config: dict[str, Any]
+    """As this version writes it, whichever version wrote it, where this one knows its method and settings."""
     class_names: list[str]
     sizes: list[int]
     """Classes of each task."""
@@ -48,25 +51,48 @@ class Result:
     environment: dict[str, Any]
     diagnostics: dict[str, list[float]] = field(default_factory=dict)
     """What the method measured of itself, a number a task; results from before there was such a thing have none."""
+    title: str = ""
+    """What the method is called in a table; empty in results from before it was written."""
+    kind: str = ""
+    """The method's family."""
+    upper_bound: bool = False
+    """The method sees old tasks' pictures again, so it shows what can be had and does not compete."""
     format: int = FORMAT
 
+    @cached_property
     def metrics(self) -> dict[str, Metrics]:
-        """All nan where there is no matrix."""
+        """Of both settings; all nan where there is no matrix."""
         matrices = {"class_il": self.class_il, "task_il": self.task_il}
         return {setting: summarized(matrix) for setting, matrix in matrices.items()}
 
-    def derived(self) -> dict[str, Any]:
-        """Numbers that follow from the rest, written down for those who read the file by other means."""
-        metrics = {setting: _no_nan(asdict(values)) for setting, values in self.metrics().items()}
-        accuracy = metrics["class_il"]["accuracy"]
+    @cached_property
+    def efficiency(self) -> float | None:
+        """Class-IL accuracy for every million parameters."""
+        return None if self.class_il is None else efficiency(self.metrics["class_il"].accuracy, self.parameters)
+
+    @cached_property
+    def task_probabilities(self) -> list[float] | None:
+        """Share of a balanced test set that is given a class of each task at the end."""
+        if self.task_confusion is None:
+            return None
+        shares: list[float] = task_probabilities(self.task_confusion, self.sizes).tolist()
+        return shares
+
+    def metrics_json(self) -> dict[str, dict[str, float | None]]:
+        """The metrics with None for nan, which JSON has not."""
         return {
-            "metrics": metrics,
-            "efficiency": None if accuracy is None else efficiency(accuracy, self.parameters),
-            "task_probabilities": self.task_confusion and task_probabilities(self.task_confusion, self.sizes).tolist(),
+            setting: {name: None if math.isnan(value) else value for name, value in asdict(metrics).items()}
+            for setting, metrics in self.metrics.items()
         }
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), **self.derived()}
+        """All fields, and the numbers that follow from them, for those who read the file by other means."""
+        return {
+            **asdict(self),
+            "metrics": self.metrics_json(),
+            "efficiency": self.efficiency,
+            "task_probabilities": self.task_probabilities,
+        }
 
     def write(self, path: Path) -> None:
         write_atomic(path, (json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n").encode())
@@ -78,10 +104,9 @@ def read_result(path: Path) -> Result:
         content = with_new_names(Result, json.loads(path.read_bytes()))
         if content["format"] != FORMAT:
             raise InputError(f"{path} is of format {content['format']}, not {FORMAT}: remove it, and run it again")
-        needed = [each for each in fields(Result) if each.name in content or each.default_factory is MISSING]
-        result = build(Result, {each.name: content[each.name] for each in needed})
+        result = build(Result, {each.name: content[each.name] for each in fields(Result) if each.name in content})
         _check(result)
-        return result
+        return replace(result, config=completed(result.config))
     except InputError:
         raise
     except OSError as error:
@@ -122,7 +147,7 @@ def _check(result: Result) -> None:
         ),
         "config, data and environment should have plain values": _is_plain([config, result.data, result.environment]),
         "counts and seconds should not be negative": all(0 <= count < MOST for count in counts),
-        "what is told by task should be no larger than any count": all(
+        "diagnostics should be no larger than any count": all(
             abs(value) < MOST for values in result.diagnostics.values() for value in values
         ),
         "parameters should be some": result.parameters > 0,
@@ -160,7 +185,3 @@ def _is_plain(value: Any, depth: int = 6) -> bool:
         parts = value.values() if isinstance(value, dict) else value
         return depth > 0 and all(_is_plain(part, depth - 1) for part in parts)
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _no_nan(values: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else value for name, value in values.items()}

@@ -1,192 +1,106 @@
 """One run: from a config to a folder with its result."""
 
-import contextlib
 import hashlib
-import json
 import platform
-import re
 import time
-import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import cache
 from typing import Any
 
 import torch
 
 from sparc import __version__
 from sparc.data import benchmarks
-from sparc.data.augment import Augment
 from sparc.data.imageset import Splits
-from sparc.data.progress import Progress, no_progress
-from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.experiment.config import RunConfig
-from sparc.experiment.folder import Log, RunFolder, writing_in
+from sparc.experiment.folder import Run, done_run, done_runs
+from sparc.experiment.identity import Identity, find_done
+from sparc.experiment.log import Log, writing_in
 from sparc.experiment.result import Matrix, Result, read_result, triangle
-from sparc.files import check_writable, clear_parts, locked
-from sparc.methods import METHODS, Method
+from sparc.experiment.watch import PlainWatcher, RunWatcher, Stopped, Watchers
+from sparc.experiment.workplace import Workplace
+from sparc.files import clear_parts, locked
+from sparc.methods import METHODS, Method, Settings
 from sparc.methods.parts.costs import buffer_bytes
 from sparc.train import (
     Checkpointer,
     Checkpoints,
     Evaluation,
-    Observer,
     Snapshot,
     StageReport,
     Trainer,
+    Work,
     measure_work,
     seeded,
 )
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A result and where it lies."""
-
-    result: Result
-    folder: Path
-    was_there: bool
-    """An earlier run that could only have come out the same; nothing was run."""
-    splits: Splits | None
-    """The pictures, for the next run on the same ones; None where they were not needed."""
-
-    @property
-    def picture(self) -> Path:
-        return self.folder / "result.png"
-
-
-class Stop(contextlib.AbstractContextManager["Stop"]):
-    """Asked during training whether to stop; entered when training begins. Never, unless a subclass says so."""
-
-    def asked(self) -> bool:
-        return False
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class Stopped(Exception):  # noqa: N818 # nothing is wrong
-    """The run was asked to stop; it can be taken up again from where it is."""
-
-
-def run(
-    config: RunConfig,
-    out: Path,
-    data: Path | None = None,
-    device: str = "cpu",
-    bf16: bool = False,
-    fresh: bool = False,
-    progress: Progress = no_progress,
-    observe: Callable[[int, Path], Observer] = lambda tasks, folder: Observer(),
-    splits: Splits | None = None,
-    minutes: float = 5.0,
-    stop: Stop | None = None,
-    warn: Callable[[str], None] = warnings.warn,
-) -> Finished:
-    """Run what is not there yet, from the last checkpoint where there is one.
-
-    Pictures that an earlier run of the same benchmark has loaded can be handed on as `splits`. `observe` makes an
-    observer, of the number of tasks and the run's folder. A checkpoint is written at the end of every epoch and task,
-    and at least every so many minutes.
-    """
-    if not minutes >= 0:
-        raise InputError(f"--checkpoint-minutes {minutes:g} must not be negative")
+def run(config: RunConfig, workplace: Workplace, watcher: RunWatcher | None = None) -> Run:
+    """Run what is not there yet, from the last checkpoint where there is one; `Stopped` where the watcher stops it."""
+    watcher = watcher or PlainWatcher()
     benchmark = benchmarks.find(config.benchmark)
-    check_writable(out, "--out")
-    place = _device(device)
-    if bf16 and place.type != "cuda":
-        raise InputError(f"--bf16 is for --device cuda, and {device} would only be slower with it: leave it out")
-    if splits is None:
-        finished = None if fresh else find_finished(config, out, bf16)
-        if finished is not None and not benchmark.present(data):
-            return finished
-        splits = benchmark.load(data, config.stream.image_size, progress)
+    device = workplace.check()
+    out, fresh, bf16 = workplace.out, workplace.fresh, workplace.bf16
+    there = done_runs(out, warn=lambda sentence: None)  # if it is this one that cannot be read, it is said below
+    if not fresh and (done := find_done(config, there, bf16)) is not None and not workplace.has_images(config):
+        return done
+    splits = workplace.load(config, watcher.loading)
     stream = config.stream.cut(splits, benchmark)
     augment = benchmark.augment(stream[0])
-    fingerprint = _fingerprint(splits)
-    identity = _identity(config, stream, augment, fingerprint, bf16)
-    folder = RunFolder(out / _folder_name(config, benchmark.name, identity))
+    identity = Identity(config, stream, augment, _fingerprint(splits), bf16)
     method = METHODS.find(config.method)(
         config.settings, splits.train.channels, splits.train.size, augment, seeded(config.seed, "method")
-    ).to(place)
-    about_data = {
-        "fingerprint": fingerprint,
-        "train": len(splits.train),
-        "test": len(splits.test),
-        "image_size": list(splits.train.size),
-        "augment": asdict(augment),
-    }
+    ).to(device)
+    folder, digest = identity.folder(out)
+    if (done := identity.find_done(there)) is not None:
+        folder = done.folder
     out.mkdir(parents=True, exist_ok=True)
-    with locked(folder.path):
-        surroundings = environment(device, bf16)
-        checkpoints = Checkpoints(folder.checkpoints, identity, surroundings, warn)
+    with locked(folder):
+        started = Run(folder, config.as_json(), "running")
+        checkpoints = Checkpoints(started.checkpoints, digest, environment(workplace), watcher.warn)
         if fresh:
-            folder.clear()
+            started.clear()
             checkpoints.clear()
-        if folder.result.exists():
+        if started.result_path.exists():
             checkpoints.clear()  # cut off when the result had been written
-            return Finished(read_result(folder.result), folder.path, True, splits)
-        clear_parts(folder.path)
+            return done_run(folder, read_result(started.result_path))
+        clear_parts(folder)
         snapshot = checkpoints.newest()
         try:
-            with writing_in(folder.path):
-                folder.begin(config.as_json(), len(stream))
+            with writing_in(folder):
+                started.begin(len(stream))
+            watcher.started(len(stream), folder)
             log_length = snapshot.about.get("log", 0) if snapshot else 0
-            with Log(folder.log, observe(len(stream), folder.path), log_length, warn) as log, stop or Stop() as stop:
-                checkpointer = RunCheckpointer(checkpoints, log, minutes, stop)
-                trainer = Trainer(method, config.recipe, config.seed, log, checkpointer=checkpointer, bf16=bf16)
+            with Log(started.log_path, log_length, watcher.warn) as log:
+                watchers = Watchers(log, watcher)
+                checkpointer = RunCheckpointer(checkpoints, log, workplace.minutes, watcher)
+                trainer = Trainer(method, config.recipe, config.seed, watchers, checkpointer=checkpointer, bf16=bf16)
                 if snapshot:
-                    _restore(trainer, snapshot, folder)
-                    log.resumed(trainer.at.words(len(stream)), trainer.at.total_steps)
+                    _restore(trainer, snapshot, started)
+                    watchers.resumed(trainer.at.words(len(stream)), trainer.at.total_steps)
                 reports = trainer.run(stream)
-            result = _result(config, stream, method, reports, about_data, surroundings)
-            with writing_in(folder.path):
-                result.write(folder.result)
+            result = _result(identity, splits, method, reports, checkpoints.environment)
+            with writing_in(folder):
+                result.write(started.result_path)
         except Stopped:
             raise Stopped(trainer.at.words(len(stream))) from None
         except OSError:  # not the folder's, so the run is part-way and nothing is wrong with it
             raise
         except Exception as error:
-            folder.fail(str(error) or repr(error))
+            started.fail(str(error) or repr(error))
             raise
         checkpoints.clear()
-    return Finished(result, folder.path, False, splits)
+    return replace(started, state="done", result=result)
 
 
-def find_finished(config: RunConfig, out: Path, bf16: bool = False) -> Finished | None:
-    """A run with this very config that has been done, found without reading any pictures.
-
-    Only of a named benchmark, whose pictures are the same as a rule; a folder's may have changed. What cannot be read
-    is left to whoever runs the config, who will say so.
-    """
-    if config.benchmark not in benchmarks.BENCHMARKS or not out.is_dir():
-        return None
-    folders: dict[int, Path] = {}
-    results: list[Result] = []
-    for path in sorted(out.glob(f"{config.benchmark}-{config.method}-seed{config.seed}-*/result.json")):
-        with contextlib.suppress(InputError):
-            result = read_result(path)
-            if result.environment.get("bf16", False) == bf16:
-                results.append(result)
-                folders[id(result)] = path.parent
-    found = result_of(config, results)
-    return None if found is None else Finished(found, folders[id(found)], True, None)
-
-
-def result_of(config: RunConfig, results: Iterable[Result]) -> Result | None:
-    """The result of exactly this config, if it is there; of several, the one with the most pictures."""
-    wanted = config.as_json()
-    found = [result for result in results if result.config == wanted]
-    return max(found, key=lambda result: result.data.get("train") or 0, default=None)
-
-
-def _restore(trainer: Trainer, snapshot: Snapshot, folder: RunFolder) -> None:
+def _restore(trainer: Trainer, snapshot: Snapshot, started: Run) -> None:
     try:
         trainer.restore(snapshot)
     except (RuntimeError, ValueError, KeyError, TypeError, AssertionError) as error:
         raise InputError(
-            f"the checkpoint in {folder.checkpoints} does not fit this version of sparc ({type(error).__name__}): "
+            f"the checkpoint in {started.checkpoints} does not fit this version of sparc ({type(error).__name__}): "
             "start over with --fresh"
         ) from error
 
@@ -194,15 +108,15 @@ def _restore(trainer: Trainer, snapshot: Snapshot, folder: RunFolder) -> None:
 class RunCheckpointer(Checkpointer):
     """Writes checkpoints when they are due, and stops when it is asked to."""
 
-    def __init__(self, checkpoints: Checkpoints, log: Log, minutes: float, stop: Stop) -> None:
+    def __init__(self, checkpoints: Checkpoints, log: Log, minutes: float, watcher: RunWatcher) -> None:
         self.checkpoints = checkpoints
         self.log = log
         self.minutes = minutes
-        self.stop = stop
+        self.watcher = watcher
         self.kept = time.monotonic()
 
     def due(self) -> bool:
-        return self.stop.asked() or time.monotonic() - self.kept > 60 * self.minutes
+        return self.watcher.stop_asked() or time.monotonic() - self.kept > 60 * self.minutes
 
     def keep(self, snapshot: Callable[[], Snapshot]) -> None:
         taken = snapshot()
@@ -212,55 +126,29 @@ class RunCheckpointer(Checkpointer):
         self.check_stop()
 
     def check_stop(self) -> None:
-        if self.stop.asked():
+        if self.watcher.stop_asked():
             raise Stopped
 
 
-def _identity(config: RunConfig, stream: Stream, augment: Augment, fingerprint: str, bf16: bool) -> str:
-    """A digest of all that the result depends on but for its last bits, as it was understood, not as it was spelled."""
-    content = {
-        "method": config.method,
-        "settings": asdict(config.settings),
-        "recipe": asdict(config.recipe),
-        "seed": config.seed,
-        "sizes": stream.sizes,
-        "order": stream.class_names,
-        "validation": config.stream.validation,
-        "augment": asdict(augment),
-        "data": fingerprint,
-        **({"bf16": True} if bf16 else {}),
-    }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _folder_name(config: RunConfig, benchmark: str, identity: str) -> str:
-    plain = re.sub(r"[^\w.-]+", "-", benchmark)[:60]
-    return f"{plain}-{config.method}-seed{config.seed}-{identity[:10]}"
-
-
-def environment(device: str, bf16: bool = False) -> dict[str, Any]:
+def environment(workplace: Workplace) -> dict[str, Any]:
     """What, beside the config, the last bits of a result may depend on."""
     return {
         "sparc": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "machine": f"{platform.system()} {platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "device": device,
-        "bf16": bf16,
+        "device": workplace.device,
+        "bf16": workplace.bf16,
         "threads": torch.get_num_threads(),
     }
 
 
 def _result(
-    config: RunConfig,
-    stream: Stream,
-    method: Method,
-    reports: list[StageReport],
-    data: dict[str, Any],
-    surroundings: dict[str, Any],
+    identity: Identity, splits: Splits, method: Method, reports: list[StageReport], surroundings: dict[str, Any]
 ) -> Result:
-    pictures = stream.test(0)
-    work = measure_work(type(method), 2, config.settings, pictures.channels, pictures.size)
+    config, stream = identity.config, identity.stream
+    channels, image_size = splits.train.channels, splits.train.size
+    work = _work(type(method), config.settings, channels, image_size)
     held_out = [report.validation for report in reports if report.validation]
     return Result(
         config=config.as_json(),
@@ -284,10 +172,24 @@ def _result(
             "test": [report.test_seconds for report in reports],
         },
         state_sha256=state_digest(method),
-        data=data,
+        data={
+            "fingerprint": identity.fingerprint,
+            "train": len(splits.train),
+            "test": len(splits.test),
+            "image_size": list(image_size),
+            "augment": asdict(identity.augment),
+        },
         environment=surroundings,
         diagnostics=method.diagnostics(),
+        title=method.title,
+        kind=method.kind,
+        upper_bound=method.sees_old_tasks,
     )
+
+
+@cache  # the same for every seed
+def _work(kind: type[Method], settings: Settings, channels: int, image_size: tuple[int, int]) -> Work:
+    return measure_work(kind, 2, settings, channels, image_size)
 
 
 def _class_il(stages: list[Evaluation]) -> Matrix | None:
@@ -306,14 +208,3 @@ def state_digest(method: Method) -> str:
 
 def _fingerprint(splits: Splits) -> str:
     return hashlib.sha256((splits.train.fingerprint() + splits.test.fingerprint()).encode()).hexdigest()
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.ones(1, device=name)
-        assert device.item() == 1
-        return device.device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(
-            f"--device {name} cannot be used here: leave it out, or name another that this machine has"
-        ) from error

@@ -6,18 +6,19 @@ import signal
 import sys
 import threading
 from collections.abc import Collection
+from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
-from sparc.experiment.run import Stop
+from sparc.experiment.watch import RunWatcher
 
 USUAL = (signal.SIGINT, signal.SIGTERM)
 SHOW_CURSOR = "\x1b[?25h"
 """Which a live view hides while it is there."""
 
 
-class StopOnSignal(Stop):
-    """In force while training goes on; before that there is nothing to keep, and a signal stops at once."""
+class StopOnSignal(RunWatcher):
+    """In force from when training starts to when it is left; before that there is nothing to keep."""
 
     def __init__(self, signals: Collection[signal.Signals] = USUAL, notice: str = "") -> None:
         """The notice is given when a signal has come."""
@@ -26,7 +27,10 @@ class StopOnSignal(Stop):
         self.signal: int | None = None
         self._before: dict[int, Any] = {}
 
-    def asked(self) -> bool:
+    def started(self, tasks: int, folder: Path) -> None:
+        self.install()
+
+    def stop_asked(self) -> bool:
         return self.signal is not None
 
     @property
@@ -34,14 +38,18 @@ class StopOnSignal(Stop):
         """By which a shell knows what ended a process."""
         return 128 + (self.signal or 0)
 
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
+    def install(self) -> None:
+        """From now on a signal asks for a stop."""
+        if not self._before and threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._handle) for number in self.signals}
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        self._before = {}
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None and number == signal.SIGINT:

@@ -8,17 +8,17 @@ from math import isnan
 from statistics import mean, stdev
 from typing import Any, Literal
 
-from sparc.experiment.config import differing
+from sparc.experiment.config import differing, flat_settings
+from sparc.experiment.folder import Run
 from sparc.experiment.result import Matrix, Result, numbers
-from sparc.methods import METHODS
-from sparc.metrics import stage_accuracies, summarize, task_probabilities
+from sparc.metrics import stage_accuracies
 from sparc.report.labels import METRIC_MEANINGS, METRIC_SYMBOLS, SETTING_TITLES, percent, size
 from sparc.text import one_line
 
 Setting = Literal["class_il", "task_il"]
 LONGEST_LABEL = 60
-SAID_BY_SIZES = (("stream", "tasks"), ("stream", "sizes"))
-"""Settings of a cut that a result's own sizes tell without doubt."""
+SAID_BY_SIZES = ("tasks", "sizes")
+"""Settings of the stream that a result's own sizes tell without doubt."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,23 @@ class Row:
     method: str
     settings: dict[str, Any]
     """All of them, without the seed."""
-    results: tuple[Result, ...]
-    """One a seed."""
+    runs: tuple[Run, ...]
+    """One a seed, all of them done."""
     cells: dict[str, Cell]
     """By the column's name."""
 
     @property
-    def seeds(self) -> list[int]:
-        return [result.config["seed"] for result in self.results]
+    def results(self) -> list[Result]:
+        return [run.measured for run in self.runs]
 
     @property
-    def is_bound(self) -> bool:
+    def seeds(self) -> list[int]:
+        return [run.config["seed"] for run in self.runs]
+
+    @property
+    def upper_bound(self) -> bool:
         """It sees all pictures again, so it shows what can be had and does not compete."""
-        return getattr(METHODS.classes.get(self.method), "kind", "") == "upper bound"
+        return self.runs[0].measured.upper_bound
 
     def as_json(self) -> dict[str, Any]:
         cells = {name: asdict(cell) for name, cell in self.cells.items()}
@@ -92,36 +96,36 @@ class Row:
         return {**about, "numbers": cells}
 
 
-def streams(results: Iterable[Result]) -> list[list[Result]]:
-    """Results that can be compared with each other, together: same benchmark, pictures and cut into tasks."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        key = json.dumps([result.config["benchmark"], result.sizes, result.data.get("fingerprint")])
-        groups.setdefault(key, []).append(result)
+def streams(runs: Iterable[Run]) -> list[list[Run]]:
+    """Runs that can be compared with each other, together: same benchmark, pictures and cut into tasks."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        key = json.dumps([run.config["benchmark"], run.measured.sizes, run.measured.data.get("fingerprint")])
+        groups.setdefault(key, []).append(run)
     return list(groups.values())
 
 
-def compare(results: Sequence[Result]) -> list[Row]:
-    """A row a method and setting, in the order in which they come; results must be of one stream.
+def compare(runs: Sequence[Run]) -> list[Row]:
+    """A row a method and setting, in the order in which they come; runs must be done, and on one stream.
 
     Of runs that differ in nothing, seed included, the first counts.
     """
-    assert len(streams(results)) <= 1, "results of several streams are not comparable"
-    groups: dict[str, dict[int, Result]] = {}
-    for result in results:
-        key = json.dumps([result.config["method"], _settings(result)], sort_keys=True)
-        groups.setdefault(key, {}).setdefault(result.config["seed"], result)
+    assert len(streams(runs)) <= 1, "runs on several streams are not comparable"
+    groups: dict[str, dict[int, Run]] = {}
+    for run in runs:
+        key = json.dumps([run.config["method"], _settings(run)], sort_keys=True)
+        groups.setdefault(key, {}).setdefault(run.config["seed"], run)
     rows = [
         Row(
-            label=_title(seeds[0].config["method"]),
+            label=one_line(seeds[0].measured.title or seeds[0].config["method"])[:LONGEST_LABEL],
             method=seeds[0].config["method"],
             settings=_settings(seeds[0]),
-            results=tuple(seeds),
-            cells={column.name: _cell([column.value(result) for result in seeds]) for column in COLUMNS},
+            runs=tuple(seeds),
+            cells={column.name: _cell([column.value(run.measured) for run in seeds]) for column in COLUMNS},
         )
         for seeds in ([group[seed] for seed in sorted(group)] for group in groups.values())
     ]
-    return _with_best(_told_apart(rows))
+    return _with_best(_with_labels(rows))
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
@@ -150,28 +154,24 @@ def stages(row: Row, setting: Setting) -> list[Cell] | None:
     """A_τ after each task."""
     each = [_matrix(result, setting) for result in row.results]
     curves = [stage_accuracies(numbers(matrix)).tolist() for matrix in each if matrix is not None]
-    return [_cell(list(values)) for values in zip(*curves, strict=True)] if len(curves) == len(each) else None
+    return [_cell(values) for values in zip(*curves, strict=True)] if len(curves) == len(each) else None
 
 
 def task_confusion(row: Row) -> list[Cell] | None:
     """The share of a balanced test set, in percent, that is given a class of each task at the end."""
-    counts = [
-        (result.task_confusion, result.sizes) for result in row.results if result.class_il and result.task_confusion
-    ]
-    if len(counts) < len(row.results):
-        return None
-    shares = [(100 * task_probabilities(each, sizes)).tolist() for each, sizes in counts]
-    return [_cell(list(values)) for values in zip(*shares, strict=True)]
+    known = [result.task_probabilities for result in row.results if result.class_il]
+    shares = [[100 * share for share in each] for each in known if each is not None]
+    return [_cell(values) for values in zip(*shares, strict=True)] if len(shares) == len(row.runs) else None
 
 
 def diagnostics_by_task(row: Row) -> dict[str, list[Cell]]:
     """What the method itself tells of each task, by its name; only what every seed has for all tasks."""
-    told = {}
+    cells = {}
     for name in row.results[0].diagnostics:
         each = [result.diagnostics.get(name, []) for result in row.results]
         if all(len(values) == len(result.sizes) for values, result in zip(each, row.results, strict=True)):
-            told[one_line(name)] = [_cell(list(values)) for values in zip(*each, strict=True)]
-    return told
+            cells[one_line(name)] = [_cell(values) for values in zip(*each, strict=True)]
+    return cells
 
 
 def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]:
@@ -185,17 +185,17 @@ def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]
     return mean(values), stdev(values) if len(values) > 1 else None
 
 
-def setting_words(name: str, value: object) -> str:
+def setting_text(name: str, value: object) -> str:
     """
-    >>> setting_words("weight_decay", 1e-4), setting_words("sizes", [2, 3]), setting_words("depth", None)
+    >>> setting_text("weight_decay", 1e-4), setting_text("sizes", [2, 3]), setting_text("depth", None)
     ('weight decay 0.0001', 'sizes 2 3', 'depth –')
     """
-    return f"{name.replace('_', ' ')} {value_words(value)}"
+    return f"{name.replace('_', ' ')} {value_text(value)}"
 
 
-def value_words(value: object) -> str:
+def value_text(value: object) -> str:
     if isinstance(value, list):
-        return " ".join(map(value_words, value))
+        return " ".join(map(value_text, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else one_line(str(value))
@@ -208,8 +208,7 @@ def _matrix(result: Result, setting: Setting) -> Matrix | None:
 
 def _metric(setting: Setting, name: str) -> Callable[[Result], float | None]:
     def value(result: Result) -> float | None:
-        matrix = _matrix(result, setting)
-        return None if matrix is None else getattr(summarize(numbers(matrix)), name)
+        return None if _matrix(result, setting) is None else getattr(result.metrics[setting], name)
 
     return value
 
@@ -291,24 +290,16 @@ def _cell(values: Sequence[float | None]) -> Cell:
     return Cell(*mean_and_deviation(known)) if known and len(known) == len(values) else Cell(None, None)
 
 
-def _settings(result: Result) -> dict[str, Any]:
-    """The config, flat, without the seed and what the stream is, however that was spelled."""
-    flat: dict[str, Any] = {}
-    for name, value in result.config.items():
-        if isinstance(value, dict):
-            parts = {inner: part for inner, part in value.items() if (name, inner) not in SAID_BY_SIZES}
-            flat |= {f"{name}.{inner}" if inner in flat else inner: part for inner, part in parts.items()}
-        elif name not in ("benchmark", "method", "seed"):
-            flat[name] = value
-    return flat
+def _settings(run: Run) -> dict[str, Any]:
+    """All of them, without what the stream is, however that was spelled."""
+    stream = run.config.get("stream")
+    if not isinstance(stream, dict):
+        return flat_settings(run.config)
+    stream = {name: value for name, value in stream.items() if name not in SAID_BY_SIZES}
+    return flat_settings({**run.config, "stream": stream})
 
 
-def _title(method: str) -> str:
-    known = METHODS.classes.get(method)
-    return one_line(known.title if known else method)[:LONGEST_LABEL]
-
-
-def _told_apart(rows: list[Row]) -> list[Row]:
+def _with_labels(rows: list[Row]) -> list[Row]:
     """Labels of a method that has several rows say in what they differ; of how long was learned, all rows speak."""
     labelled = []
     known = {row.settings.get("epochs") for row in rows if isinstance(row.settings.get("epochs"), int)}
@@ -317,15 +308,15 @@ def _told_apart(rows: list[Row]) -> list[Row]:
         same = [other.settings for other in rows if other.method == row.method]
         apart = epochs.union(differing(same))
         names = [name for name in dict.fromkeys(name for settings in same for name in settings) if name in apart]
-        words = [setting_words(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in names]
-        labelled.append(replace(row, label=", ".join([row.label, *words])))
+        texts = [setting_text(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in names]
+        labelled.append(replace(row, label=", ".join([row.label, *texts])))
     return labelled
 
 
 def _with_best(rows: list[Row]) -> list[Row]:
     best: dict[str, set[str]] = {}
     for column in COLUMNS:
-        values = [row.cells[column.name].mean for row in rows if not row.is_bound]
+        values = [row.cells[column.name].mean for row in rows if not row.upper_bound]
         known = [value for value in values if value is not None]
         shown = {column.number(value) for value in known}
         # What is written alike is equally good, and where all are alike none is best.
@@ -337,7 +328,7 @@ def _with_best(rows: list[Row]) -> list[Row]:
             cells={
                 name: replace(
                     cell,
-                    best=cell.mean is not None and not row.is_bound and COLUMN[name].number(cell.mean) in best[name],
+                    best=cell.mean is not None and not row.upper_bound and COLUMN[name].number(cell.mean) in best[name],
                 )
                 for name, cell in row.cells.items()
             },

@@ -83,7 +83,7 @@ def loss_figures(study: Study) -> list[Figure]:
     """Lines of the training loss, where there are logs."""
     series = []
     for index, row in enumerate(study.rows):
-        each = [curve for curve in study.losses[index] if curve]
+        each = [run.losses for run in row.runs if run.losses]
         # An epoch whose line was lost with a machine would shift all that come after it.
         if each and all([at for at, _ in curve] == [at for at, _ in each[0]] for curve in each):
             cells = [Cell(*mean_and_deviation([loss for _, loss in epoch])) for epoch in zip(*each, strict=True)]

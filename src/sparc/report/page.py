@@ -14,7 +14,7 @@ from itertools import repeat
 from sparc import __version__
 from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
-from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_words
+from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_text
 from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
 from sparc.report.marks import mark
@@ -120,7 +120,7 @@ def _facts(study: Study) -> str:
         "methods": _methods(study.rows),
         "seed numbers": _each(", ".join(map(str, row.seeds)) for row in study.rows),
         "epochs a task": study.epochs,
-        "scale": _each(value_words(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
+        "scale": _each(value_text(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
         "versions": _each(_versions(result.environment) for result in results),
         "machine": _each(_machine(result.environment) for result in results),
         "left out": f"{counted(study.repeated, 'run')} that repeated another" if study.repeated else "",
@@ -145,16 +145,16 @@ def _best(rows: Sequence[Row], column: Column) -> str:
 def _pictures(train: object, test: object, size: object) -> str:
     parts = [f"{number:,} to {what}" for number, what in ((train, "learn"), (test, "test")) if isinstance(number, int)]
     if isinstance(size, list):
-        parts.append(f"{' × '.join(map(value_words, size))} pixels")
+        parts.append(f"{' × '.join(map(value_text, size))} pixels")
     return ", ".join(parts)
 
 
 def _versions(environment: dict[str, object]) -> str:
-    return ", ".join(f"{name} {value_words(environment[name])}" for name in VERSIONS if name in environment)
+    return ", ".join(f"{name} {value_text(environment[name])}" for name in VERSIONS if name in environment)
 
 
 def _machine(environment: dict[str, object]) -> str:
-    parts = [value_words(environment[name]) for name in ("machine", "device") if name in environment]
+    parts = [value_text(environment[name]) for name in ("machine", "device") if name in environment]
     threads = environment.get("threads")
     return ", ".join([*parts, *([counted(threads, "thread")] if isinstance(threads, int) else [])])
 
@@ -264,8 +264,7 @@ def _figure(figure: Figure, key: str) -> str:
 def _settings(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.settings))
     lines = [
-        [row.label, *(value_words(row.settings[name]) if name in row.settings else "" for name in names)]
-        for row in rows
+        [row.label, *(value_text(row.settings[name]) if name in row.settings else "" for name in names)] for row in rows
     ]
     titles = ["method", *(name.replace("_", " ") for name in names)]
     return _text_table("Settings of all methods", titles, lines, range(len(rows)))
@@ -284,11 +283,11 @@ def _tasks(study: Study) -> str:
 
 def _runs(study: Study) -> str:
     lines, series = [], []
-    for index, (row, folders) in enumerate(zip(study.rows, study.folders, strict=True)):
-        for result, folder in zip(row.results, folders, strict=True):
-            accuracies = [column.value(result) for column in ACCURACIES]
-            numbers = [percent(value) for value in accuracies]
-            lines.append([row.label, str(result.config["seed"]), *numbers, folder.name, result.state_sha256[:12]])
+    for index, row in enumerate(study.rows):
+        for run in row.runs:
+            numbers = [percent(column.value(run.measured)) for column in ACCURACIES]
+            digest = run.measured.state_sha256[:12]
+            lines.append([row.label, str(run.config["seed"]), *numbers, run.folder.name, digest])
             series.append(index)
     titles = ["method", "seed", *(f"{title} {METRIC_SYMBOLS['accuracy']}" for title in SETTING_TITLES.values())]
     return _text_table("Every run", [*titles, "folder", "digest of the state"], lines, series)

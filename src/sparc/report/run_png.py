@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from sparc.experiment.folder import done_run
 from sparc.experiment.result import Result
 from sparc.files import write_atomic
 from sparc.report.charts import Heading, table
@@ -21,14 +22,14 @@ def draw(result: Result, path: Path) -> Path:
 
 
 def run_drawing(result: Result) -> Drawing:
-    (study,) = studies({Path(): result})
+    (study,) = studies([done_run(Path(), result)])
     figures = [*matrix_figures(study, 0), *task_confusion_figures(study, 0)]
     drawings = [*(figure.drawing for figure in figures), _metrics(result)]
     return arranged(heading(result.config), (), drawings, columns=2)
 
 
 def _metrics(result: Result) -> Drawing:
-    metrics = [asdict(values) for values in result.metrics().values()]
+    metrics = [asdict(values) for values in result.metrics.values()]
     rows = [[title, *(percent(values[name]) for values in metrics)] for name, title in METRIC_TITLES.items()]
     rows.append(["Parameters", "", f"{result.parameters / 1e6:.3f} M"])
     note = "in percent" if result.class_il else "in percent; no Class-IL, as it must be told the task"

@@ -1,32 +1,25 @@
 """A study: what a report shows of the runs on one stream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from sparc.experiment.folder import Run
 from sparc.experiment.result import Result
-from sparc.report.comparison import Row, compare, ranked, streams, value_words
+from sparc.report.comparison import Row, compare, ranked, streams, value_text
 from sparc.text import counted, one_line, spread
-
-Curve = Sequence[tuple[float, float]]
-"""How many tasks had been learned by the end of an epoch, and the epoch's loss."""
 
 
 @dataclass(frozen=True)
 class Study:
     rows: Sequence[Row]
     """Best first."""
-    folders: Sequence[Sequence[Path]]
-    """Where each row's results come from."""
-    losses: Sequence[Sequence[Curve]]
-    """Of each row's results, empty where there is no log."""
     repeated: int = 0
     """Runs that are not in the rows, as they differ from one that is in nothing, seed included."""
 
     @property
     def first(self) -> Result:
         """All have its benchmark, its tasks and their sizes."""
-        return self.rows[0].results[0]
+        return self.rows[0].runs[0].measured
 
     @property
     def benchmark(self) -> str:
@@ -43,7 +36,7 @@ class Study:
         parts = [self.benchmark, counted(len(self.first.sizes), "task")]
         if epochs := _epochs(rows):
             parts.append(f"{epochs} epoch{'s' * (epochs != '1')} a task")
-        scales = {value_words(each.settings["scale"]) for each in rows if each.settings.get("scale")}
+        scales = {value_text(each.settings["scale"]) for each in rows if each.settings.get("scale")}
         parts += [f"scale {scale}" for scale in sorted(scales)]
         parts.append(spread([len(each.seeds) for each in rows], "seed"))
         return ", ".join(parts)
@@ -54,13 +47,10 @@ def _epochs(rows: Sequence[Row]) -> str:
     return " or ".join(map(str, sorted(known)))
 
 
-def studies(runs: Mapping[Path, Result], losses: Mapping[Path, Curve] | None = None) -> list[Study]:
-    """A study a stream, of runs by their folders."""
-    folder_of = {id(result): folder for folder, result in runs.items()}
+def studies(runs: Iterable[Run]) -> list[Study]:
+    """A study a stream, of runs that are done."""
     found = []
-    for group in streams(runs.values()):
+    for group in streams(runs):
         rows = ranked(compare(group))
-        folders = [[folder_of[id(result)] for result in row.results] for row in rows]
-        curves = [[(losses or {}).get(folder, ()) for folder in each] for each in folders]
-        found.append(Study(rows, folders, curves, len(group) - sum(map(len, folders))))
+        found.append(Study(rows, repeated=len(group) - sum(len(row.runs) for row in rows)))
     return found

@@ -25,17 +25,17 @@ def as_csv(studies: Sequence[Study]) -> str:
     """A line a run, a column a number, empty where it is not defined."""
     written = io.StringIO()
     lines = csv.writer(written, lineterminator="\n")
-    columns = [column.name.replace(".", "_") for column in COLUMNS]
-    lines.writerow(["benchmark", "label", "method", "seed", "tasks", "epochs", "folder", *columns])
+    heads = [column.name.replace(".", "_") for column in COLUMNS]
+    lines.writerow(["benchmark", "label", "method", "seed", "tasks", "epochs", "folder", *heads])
     for study in studies:
-        for row, folders in zip(study.rows, study.folders, strict=True):
-            for result, folder in zip(row.results, folders, strict=True):
-                values = [column.value(result) for column in COLUMNS]
+        for row in study.rows:
+            for run in row.runs:
+                values = [column.value(run.measured) for column in COLUMNS]
                 names = map(_harmless, (study.benchmark, row.label, row.method))
-                about = (result.config["seed"], len(result.sizes), row.settings.get("epochs", ""))
+                about = (run.config["seed"], len(run.measured.sizes), row.settings.get("epochs", ""))
                 # nan, such as forgetting after a single task, is the one value that is not itself.
                 numbers = ("" if value is None or value != value else value for value in values)
-                lines.writerow([*names, *about, _harmless(folder.name), *numbers])
+                lines.writerow([*names, *about, _harmless(run.folder.name), *numbers])
     return written.getvalue()
 
 

@@ -9,7 +9,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from sparc.experiment.result import Matrix, Result, summarized
-from sparc.metrics import efficiency, task_probabilities
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
 from sparc.text import spread
@@ -64,19 +63,17 @@ def _tall_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
 
 
 def metrics_table(result: Result) -> Table:
-    metrics = result.metrics()
+    metrics = result.metrics
     table = plain_table("Metrics, in percent", "metric", *(SETTING_TITLES[setting] for setting in metrics))
     for name, title in METRIC_TITLES.items():
         table.add_row(title, *(percent(asdict(values)[name]) for values in metrics.values()))
     if result.validation:
         held_out = [summarized(result.validation[setting]).accuracy for setting in metrics]
         table.add_row("A_T on pictures held out ↑", *(percent(value) for value in held_out))
-    if result.task_confusion is not None and len(result.sizes) <= MAX_COLUMNS:
-        shares = task_probabilities(result.task_confusion, result.sizes)
+    shares = result.task_probabilities
+    if shares is not None and len(shares) <= MAX_COLUMNS:
         table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
-    table.add_row(
-        "A_T per million parameters ↑", percent(efficiency(metrics["class_il"].accuracy, result.parameters)), ""
-    )
+    table.add_row("A_T per million parameters ↑", percent(result.efficiency), "")
     return table
 
 
@@ -93,7 +90,7 @@ def seeds_table(results: list[Result]) -> Table:
     columns = [(setting, name) for setting in SETTING_TITLES for name in ("accuracy", "average", "forgetting")]
     titles = [f"{SETTING_TITLES[setting]}\n{METRIC_SYMBOLS[name]}" for setting, name in columns]
     table = plain_table("All seeds, in percent; deviation of a sample (n − 1)", "seed", *titles)
-    rows = [[asdict(result.metrics()[setting])[name] for setting, name in columns] for result in results]
+    rows = [[asdict(result.metrics[setting])[name] for setting, name in columns] for result in results]
     for result, row in zip(results, rows, strict=True):
         table.add_row(str(result.config["seed"]), *(percent(value) for value in row))
     table.add_section()
@@ -105,7 +102,7 @@ def seeds_table(results: list[Result]) -> Table:
 
 def summary(results: list[Result]) -> dict[str, dict[str, dict[str, float | None]]]:
     """Mean and sample deviation of every metric over seeds, for machines."""
-    metrics = {setting: [asdict(result.metrics()[setting]) for result in results] for setting in SETTING_TITLES}
+    metrics = {setting: [asdict(result.metrics[setting]) for result in results] for setting in SETTING_TITLES}
     return {
         setting: {
             name: dict(zip(("mean", "deviation"), mean_and_deviation([each[name] for each in values]), strict=True))

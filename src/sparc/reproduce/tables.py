@@ -10,8 +10,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from sparc.data.benchmarks import find
+from sparc.experiment.identity import result_of
 from sparc.experiment.result import Result
-from sparc.experiment.run import result_of
 from sparc.methods import METHODS
 from sparc.methods.parts.single import NetSettings
 from sparc.metrics import efficiency, summarize
