@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 
 from sparc.cli.main import main
-from sparc.learner import scores
 from sparc.model_file import load
+from sparc.predictor import scores
 
 QUICK = ["--width", "0.125", "--epochs", "2", "--no-flip", "--threads", "1"]
 
@@ -54,7 +54,7 @@ def test_three_folders_in_three_processes(folders: Callable[..., Path], tmp_path
         for title in ("right among this task's classes", "right among all classes", "parameters added", "bytes added"):
             assert title in done.stdout
         assert all(title in done.stdout for title in classes)
-    known = load(model).about
+    known = load(model).info
     assert known.classes == ("cat", "dog", "eagle", "raven", "鷺", "carp", "cod")
     assert [task.name for task in known.tasks] == ["pets", "birds", "fish"]
     done = sparc("predict", model, tmp_path / "pets", tmp_path / "fish", "--json", "--top", "7")
@@ -71,7 +71,7 @@ def test_a_known_class_gets_a_new_output_under_its_name(
     assert main(["learn", str(folders("second", "cat", "cow")), "--model", model, *QUICK]) == 0
     assert "cat: known before" in capsys.readouterr().out
     after = load(Path(model))
-    assert after.about.classes == ("cat", "dog", "cow")
+    assert after.info.classes == ("cat", "dog", "cow")
     assert scores(after, torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, 3)
 
 
@@ -82,7 +82,7 @@ def test_the_first_folder_sets_the_size_and_later_ones_follow(
     first, second = str(folders("first", "cat", "dog")), str(folders("second", "ant", "bee"))
     assert main(["learn", first, "--model", model, "--image-size", "16", *QUICK, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["classes"] == ["cat", "dog"]
-    assert load(Path(model)).about.shape.image_size == (16, 16)
+    assert load(Path(model)).info.shape.image_size == (16, 16)
     assert main(["learn", second, "--model", model, "--image-size", "32", *QUICK]) == 2
     assert "--image-size of" in capsys.readouterr().err
     assert main(["learn", second, "--model", model, *QUICK]) == 0
@@ -177,7 +177,7 @@ def test_a_kill_while_learning_leaves_the_old_model(folders: Callable[..., Path]
     assert model.read_bytes() == before
     done = sparc("learn", tmp_path / "third", "--model", model, *QUICK)
     assert done.returncode == 0, done.stderr
-    assert load(model).about.classes == ("cat", "dog", "bee", "fly")
+    assert load(model).info.classes == ("cat", "dog", "bee", "fly")
 
 
 @pytest.fixture
@@ -191,17 +191,17 @@ def taught(folders: Callable[..., Path], tmp_path: Path) -> Path:
 def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["forget", str(taught), "cat"]) == 0
     assert "cat of pets: the outputs are gone; the working memory" in capsys.readouterr().out
-    assert load(taught).about.classes == ("dog", "eagle", "raven")
+    assert load(taught).info.classes == ("dog", "eagle", "raven")
     assert main(["forget", str(taught), "--task", "birds"]) == 0
     out = capsys.readouterr().out
     assert "its working memory and head" in out
     assert "1.00% of the semantic memory, which the other tasks use, stays as it was mixed in" in out
-    assert load(taught).about.classes == ("dog",)
+    assert load(taught).info.classes == ("dog",)
     assert main(["forget", str(taught), "dog"]) == 0
     out = capsys.readouterr().out
     assert "nothing else remains" in out
     assert "No class is left" in out
-    assert load(taught).about.tasks == ()
+    assert load(taught).info.tasks == ()
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ def test_pictures_as_they_lie_on_peoples_disks(
     (cats / "notes.txt").write_text("not a picture")
     model = tmp_path / "odd.sparc"
     assert main(["learn", str(folder), "--model", str(model), *QUICK]) == 0
-    about = load(model).about
-    assert dict(zip(about.tasks[0].classes, about.tasks[0].pictures, strict=True)) == {"dog 🐶": 2, "котик": 11}
+    info = load(model).info
+    assert dict(zip(info.tasks[0].classes, info.tasks[0].pictures, strict=True)) == {"dog 🐶": 2, "котик": 11}
     capsys.readouterr()
 
     bomb = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (100_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0" + bytes(4)
