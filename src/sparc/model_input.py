@@ -54,7 +54,7 @@ class InputShape:
 
     @property
     def side(self) -> int:
-        """Of the squares that pictures are brought to."""
+        """Height and width of the squares that pictures are brought to."""
         return self.image_size[0]
 
     def check(self, images: Tensor) -> None:
