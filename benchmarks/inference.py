@@ -12,7 +12,9 @@ from torch import Generator, Tensor
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from benchmarks.plain import plain_copy
 from sparc.export import export_onnx
-from sparc.model_file import LearnedTask, ModelInfo, Shape
+from sparc.methods.sparc.sparc import SparcSettings
+from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.model_input import InputShape
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
 from sparc.nn.resnet import ResNet
@@ -125,11 +127,11 @@ def resnet(size: Size, batch: int) -> Job:
 def onnx(size: Size, count: int, batch: int) -> Job:
     import onnxruntime
 
-    about = about_of(size, count)
+    model = Model(learned(size, count), info_of(size, count))
     images = batch_of(size, batch).mul(255).byte()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        export_onnx(learned(size, count), about, path, images[:2])
+        export_onnx(model, path, images[:2])
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
@@ -140,8 +142,9 @@ def onnx(size: Size, count: int, batch: int) -> Job:
     return answer
 
 
-def about_of(size: Size, count: int) -> ModelInfo:
-    shape = Shape(3, (size.image, size.image), size.width, suitable_depth((size.image, size.image)), 0.5)
+def info_of(size: Size, count: int) -> ModelInfo:
+    shape = InputShape(3, (size.image, size.image))
+    settings = SparcSettings(width=size.width, depth=suitable_depth(shape.image_size))
     tasks = tuple(
         LearnedTask(
             f"task {task}",
@@ -157,7 +160,7 @@ def about_of(size: Size, count: int) -> ModelInfo:
         )
         for task in range(count)
     )
-    return ModelInfo(shape, (0.5,) * 3, (0.25,) * 3, alpha=0.99, kappa=5.0, tasks=tasks)
+    return ModelInfo(shape, settings, (0.5,) * 3, (0.25,) * 3, tasks=tasks)
 
 
 def _answering(net: Callable[[Tensor], Tensor], images: Tensor) -> Job:

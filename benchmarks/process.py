@@ -102,9 +102,9 @@ def _output(command: list[str]) -> str:
 def _write(size: Size, model: Path, picture: Path) -> None:
     from PIL import Image
 
-    from benchmarks.inference import about_of, learned
+    from benchmarks.inference import info_of, learned
     from sparc.model_file import Model, save
 
     count = size.memories[0]
-    save(Model(learned(size, count), about_of(size, count)), model)
+    save(Model(learned(size, count), info_of(size, count)), model)
     Image.new("RGB", (size.image, size.image), (200, 30, 30)).save(picture)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sparc.classifier import ContinualClassifier
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
-from sparc.learner import outputs
+from sparc.predictor import outputs
 
 QUICK = {"width": 1 / 8, "epochs": 12, "flip": False}
 
@@ -44,9 +44,9 @@ def test_it_learns_task_after_task(taught: ContinualClassifier, splits: Splits) 
     assert taught.classes_.tolist() == [0, 1, 2, 3, 4]
     images, labels = some(splits, 0, 1, 2, 3, 4)
     assert taught.score(images, labels) > 0.5
-    assert [task.name for task in taught.model_.about.tasks] == ["task 1", "task 2"]
-    assert [task.pictures for task in taught.model_.about.tasks] == [(22, 22, 22), (22, 22)]
-    shares = [task.share_in_semantic for task in taught.model_.about.tasks]
+    assert [task.name for task in taught.model_.info.tasks] == ["task 1", "task 2"]
+    assert [task.pictures for task in taught.model_.info.tasks] == [(22, 22, 22), (22, 22)]
+    shares = [task.share_in_semantic for task in taught.model_.info.tasks]
     assert shares == pytest.approx([0.99, 0.01])
 
 
@@ -88,16 +88,16 @@ def test_a_class_learned_again_has_the_best_of_its_outputs(taught: ContinualClas
 
 
 def _mean(classifier: ContinualClassifier) -> float:
-    return classifier.model_.about.mean[0]
+    return classifier.model_.info.mean[0]
 
 
 def _std(classifier: ContinualClassifier) -> float:
-    return classifier.model_.about.std[0]
+    return classifier.model_.info.std[0]
 
 
 def test_one_class_alone_can_be_learned(taught: ContinualClassifier, splits: Splits) -> None:
     taught.learn(*some(splits, 5))
-    task = taught.model_.about.tasks[-1]
+    task = taught.model_.info.tasks[-1]
     assert task.classes == ("5",)
     assert taught.model_.net.task_sizes == [3, 2, 1]
     assert task.accuracy_in_task is None, "nothing to be told from"
@@ -131,7 +131,7 @@ def test_what_is_kept_answers_to_the_bit_as_before(taught: ContinualClassifier, 
     before = outputs(taught.model_, pictures)
     taught.forget(1)
     assert torch.equal(outputs(taught.model_, pictures), before[:, [0, 2, 3, 4]])
-    assert [task.pictures for task in taught.model_.about.tasks] == [(22, 22), (22, 22)]
+    assert [task.pictures for task in taught.model_.info.tasks] == [(22, 22), (22, 22)]
 
 
 def test_nothing_at_all_remains_when_all_is_forgotten(taught: ContinualClassifier) -> None:
@@ -146,7 +146,7 @@ def test_the_share_in_the_semantic_memory_is_what_was_mixed_in(splits: Splits, s
     classifier = ContinualClassifier(**{**QUICK, "epochs": 1}, shared=shared)
     for labels in ((0, 1), (2, 3)):
         classifier.learn(*some(splits, *labels))
-    first, second = classifier.model_.about.tasks
+    first, second = classifier.model_.info.tasks
     assert (first.taught_semantic, second.taught_semantic) == (True, False)
     assert second.share_in_semantic == pytest.approx(share)
     assert first.share_in_semantic == pytest.approx(1 - share)
@@ -228,7 +228,7 @@ def test_same_seed_same_model(splits: Splits) -> None:
 
 def test_early_stopping_ends_when_nothing_gets_better(splits: Splits) -> None:
     classifier = ContinualClassifier(width=1 / 8, epochs=100, flip=False, validation=0.3).learn(*some(splits, 0, 1))
-    assert classifier.model_.about.tasks[0].epochs < 100
+    assert classifier.model_.info.tasks[0].epochs < 100
 
 
 @pytest.mark.parametrize(

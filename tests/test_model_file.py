@@ -4,7 +4,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,28 +13,27 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from safetensors.torch import save_file
 
+from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.files import locked
-from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, load, save
+from sparc.learner import learn
+from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.model_file import load, save
+from sparc.model_input import InputShape
+from sparc.predictor import scores
+from tests.examples import blobs
+from tests.models import INFO, learned_task, untaught
 
 SOURCE = Path(__file__).parent.parent / "src"
 
 
-def task(name: str, classes: tuple[str, ...]) -> LearnedTask:
-    return LearnedTask(name, classes, (7,) * len(classes), 3, 95.0, None, "2025-07-01T12:00:00+00:00", 5, 1.5, 0.5)
-
-
-def model(*tasks: LearnedTask) -> Model:
-    shape = Shape(3, (16, 16), width=1 / 16, depth=2, shared=0.5)
-    net = shape.new_net()
-    for each in tasks:
-        net.add_task(len(each.classes)).freeze()
-    return Model(net.eval(), ModelInfo(shape, (0.5,) * 3, (0.25,) * 3, 0.99, 5.0, tasks, "a test", seed=3))
+SMALL = replace(INFO, shape=InputShape(3, (16, 16)), settings=SparcSettings(width=1 / 16, depth=2))
+PETS = (learned_task("pets", "cat", "собака", "鳥"), learned_task("more", "cat"))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    save(model(task("pets", ("cat", "собака", "鳥")), task("more", ("cat",))), tmp_path / "pets.sparc")
+    save(untaught(*PETS, info=SMALL), tmp_path / "pets.sparc")
     return tmp_path / "pets.sparc"
 
 
@@ -60,21 +59,22 @@ def changed(path: Path, **change: object) -> Path:
 
 def test_a_model_comes_back_as_it_was(path: Path) -> None:
     first = load(path)
-    assert first.about == model(task("pets", ("cat", "собака", "鳥")), task("more", ("cat",))).about
+    assert first.info == replace(SMALL, tasks=PETS)
     assert all(memory.frozen for memory in first.net.memories())
     save(first, path.with_name("again.sparc"))
     assert path.with_name("again.sparc").read_bytes() == path.read_bytes()
 
 
 def test_a_class_learned_twice_is_one_class(path: Path) -> None:
-    about = load(path).about
-    assert about.classes == ("cat", "собака", "鳥")
-    assert about.owners() == [0, 1, 2, 0]
+    info = load(path).info
+    assert info.classes == ("cat", "собака", "鳥")
+    assert info.class_of_output == [0, 1, 2, 0]
+    assert info.task_of_output == [0, 0, 0, 1]
 
 
 def test_a_model_without_tasks_is_a_model(tmp_path: Path) -> None:
-    save(model(), tmp_path / "empty.sparc")
-    assert load(tmp_path / "empty.sparc").about.classes == ()
+    save(untaught(), tmp_path / "empty.sparc")
+    assert load(tmp_path / "empty.sparc").info.classes == ()
 
 
 def test_what_is_there_not_at_all(tmp_path: Path) -> None:
@@ -95,9 +95,24 @@ def test_a_file_that_was_cut_off(path: Path, share: float) -> None:
         load(path)
 
 
+def test_a_file_of_version_1_answers_as_it_did_and_goes_on(tmp_path: Path) -> None:
+    old = load(Path(__file__).with_name("version-1.sparc"))
+    assert old.version == 1
+    assert old.info.settings == SparcSettings(width=1 / 16, depth=1, alpha=0.9, kappa=4.0)
+    assert old.info.shape == InputShape(1, (8, 8))
+    assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, False, "class 3")
+    answers = scores(old, blobs(1, 4, seed=3).images)
+    torch.testing.assert_close(answers[0], torch.tensor([2.37512398, -1.01148891, 1.69561183, 0.97118556]))
+    pictures = replace(blobs(4, 2, seed=1), class_names=("class 8", "class 9"))
+    longer = learn(old, Splits(pictures, pictures), "third", replace(SPARC.recipe, epochs=1))
+    save(longer, tmp_path / "new.sparc")
+    assert load(tmp_path / "new.sparc").info == longer.info
+    assert load(tmp_path / "new.sparc").version == 2
+
+
 def test_a_newer_version(path: Path) -> None:
-    with pytest.raises(InputError, match="is of version 2, and this sparc reads 1: update sparc"):
-        load(rewritten(path, json.dumps({**description(path), "version": 2})))
+    with pytest.raises(InputError, match="is of version 3, and this sparc reads 1 and 2: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 3})))
 
 
 def test_somebody_elses_safetensors(tmp_path: Path) -> None:
@@ -117,20 +132,18 @@ def test_a_flipped_bit_in_the_weights(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 1e4, "depth": 8, "shared": 0.5}}, "damaged"),
-        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 16, "depth": 4, "shared": 0.5}}, "too small"),
-        ({"shape": {"channels": 3, "image_size": [16, 16], "width": 0, "depth": 2, "shared": 0.5}}, "damaged"),
-        ({"shape": {"channels": 10**9, "image_size": [16, 16], "width": 1, "depth": 2, "shared": 0.5}}, "channels"),
-        (
-            {"shape": {"channels": 3, "image_size": [16, 16], "width": 100, "depth": 1, "shared": 0.5}, "tasks": []},
-            "small",
-        ),
-        ({"alpha": 0.5}, "its content does not match its checksum"),
+        ({"settings": {"width": 1e4, "depth": 8}}, "damaged"),
+        ({"settings": {"width": 16, "depth": 4}}, "too small"),
+        ({"settings": {"width": 0, "depth": 2}}, "damaged"),
+        ({"settings": {"width": 1, "depth": None}}, "how deep its net is"),
+        ({"shape": {"channels": 10**9, "image_size": [16, 16]}}, "channels"),
+        ({"settings": {"width": 100, "depth": 1}, "tasks": []}, "small"),
+        ({"settings": {"width": 1 / 16, "depth": 2, "alpha": 0.5}}, "its content does not match its checksum"),
         ({"tasks": []}, "does not hold the tensors"),
         ({"tasks": None}, "tasks should be a list"),
         ({"mean": [0.5]}, "a mean and a positive deviation"),
         ({"std": [0.0, 0.0, 0.0]}, "a mean and a positive deviation"),
-        ({"kappa": "5"}, "kappa should be a number"),
+        ({"settings": {"kappa": "5"}}, "kappa should be a number"),
         ({"numbered": True}, "classes should be numbers"),
     ],
 )
@@ -139,7 +152,11 @@ def test_a_description_that_cannot_be(path: Path, change: dict[str, object], sen
         load(changed(path, **change))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "nonsense", "[" * 100_000, '{"version": 1, "about": {"shape": 3}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "nonsense", "[" * 100_000, '{"version": 2}']
+    + [f'{{"version": {version}, "about": {{"shape": 3}}}}' for version in (1, 2)],
+)
 def test_a_description_that_is_none(path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"pets\.sparc is damaged"):
         load(rewritten(path, text))
@@ -154,14 +171,14 @@ def test_a_description_that_is_none(path: Path, text: str) -> None:
     ],
 )
 def test_tasks_that_cannot_be(path: Path, tasks: list[tuple[str, list[str]]], sentence: str) -> None:
-    usual = asdict(task("any", ("any",)))
+    usual = asdict(learned_task("any", "any"))
     described = [{**usual, "name": name, "classes": of, "pictures": [1] * len(of)} for name, of in tasks]
     with pytest.raises(InputError, match=sentence):
         load(changed(path, tasks=described))
 
 
 def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
-    broken = model(task("pets", ("cat", "dog")))
+    broken = untaught(learned_task("pets", "cat", "dog"), info=SMALL)
     with torch.no_grad():
         broken.net.memories()[0].head.bias[0] = float("nan")
     save(broken, tmp_path / "nan.sparc")
@@ -179,7 +196,7 @@ def test_weights_of_another_kind(path: Path) -> None:
 
 
 def test_heads_of_another_size_than_described(path: Path) -> None:
-    tasks = [asdict(each) for each in load(path).about.tasks]
+    tasks = [asdict(each) for each in load(path).info.tasks]
     tasks[1] |= {"classes": ["a", "b"], "pictures": [1, 1]}
     with pytest.raises(InputError, match=r"tensor working\.1\.head\.\w+ is not as the net"):
         load(changed(path, tasks=tasks))
@@ -217,7 +234,9 @@ def test_no_load_path_knows_pickle() -> None:
 @pytest.mark.parametrize("times", [2_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_damaged_files_are_refused_or_read(tmp_path: Path, fuzz: Callable[..., dict[str, float]], times: int) -> None:
     """No traceback, no hang, no memory."""
-    save(model(task("pets", ("cat", "dog")), task("more", ("bird",))), tmp_path / "pets.sparc")
+    save(
+        untaught(learned_task("pets", "cat", "dog"), learned_task("more", "bird"), info=SMALL), tmp_path / "pets.sparc"
+    )
     report = fuzz("model", [tmp_path / "pets.sparc"], times, seconds=200)
     assert report["tried"] == times
     assert report["refused"] > 0.9 * times
@@ -270,7 +289,7 @@ def test_a_kill_while_saving_leaves_the_old_file(path: Path) -> None:
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     assert path.read_bytes() == before
-    assert load(path).about.classes == ("cat", "собака", "鳥")
+    assert load(path).info.classes == ("cat", "собака", "鳥")
 
 
 def test_a_file_keeps_its_mode_and_a_new_one_has_the_usual(path: Path) -> None:
@@ -288,9 +307,9 @@ def test_a_file_keeps_its_mode_and_a_new_one_has_the_usual(path: Path) -> None:
 def test_a_link_stays_a_link(path: Path) -> None:
     link = path.with_name("link.sparc")
     link.symlink_to(path.name)
-    save(model(task("other", ("ant",))), link)
+    save(untaught(learned_task("other", "ant")), link)
     assert link.is_symlink()
-    assert load(path).about.classes == ("ant",)
+    assert load(path).info.classes == ("ant",)
 
 
 def test_a_lock_that_is_a_link_is_not_followed(path: Path) -> None:

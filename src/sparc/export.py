@@ -22,10 +22,9 @@ from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
-from sparc.learner import best_of_outputs
-from sparc.model_file import ModelInfo
+from sparc.model_file import Model, ModelInfo
 from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
-from sparc.nn.sparc import SparcNet
+from sparc.predictor import best_of_outputs
 
 FORMAT = "sparc-onnx"
 VERSION = 1
@@ -54,26 +53,25 @@ class Exported:
     """The same in batches of 32."""
 
 
-def export_onnx(net: SparcNet, about: ModelInfo, path: Path, pictures: Tensor) -> Exported:
-    """Write the model, if it gives the same answers as the net on these uint8 pictures."""
+def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
+    """Write the model, if it gives the same answers as the net on these uint8 images."""
     try:
         onnx, runtime = import_module("onnx"), import_module("onnxruntime")
     except ImportError as error:
         raise InputError("sparc export needs onnx and onnxruntime: pip install sparc-cl[export]") from error
-    size = (about.shape.channels, *about.shape.image_size)
-    if pictures.dtype != torch.uint8 or pictures.shape[1:] != size or not len(pictures):
-        shape = " × ".join(map(str, size))
-        raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(pictures)}")
-    content = _serialized(onnx, InferenceNet.of(net).memories(), about)
+    shape = model.info.shape
+    if images.dtype != torch.uint8 or images.shape[1:] != (shape.channels, *shape.image_size) or not len(images):
+        raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(images)}")
+    content = _serialized(onnx, InferenceNet.of(model.net).memories(), model.info)
     run = _runner(runtime, content)
-    difference = _compare(net, about, run, pictures)
-    single = _milliseconds(run, pictures[:1].numpy())
-    batch = _milliseconds(run, pictures[torch.arange(BATCH) % len(pictures)].numpy())
+    difference = _compare(model, run, images)
+    single = _milliseconds(run, images[:1].numpy())
+    batch = _milliseconds(run, images[torch.arange(BATCH) % len(images)].numpy())
     try:
         write_atomic(path, content)
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror}): choose another place") from error
-    return Exported(path, len(content), len(pictures), difference, single, batch)
+    return Exported(path, len(content), len(images), difference, single, batch)
 
 
 class _Graph:
@@ -117,29 +115,29 @@ class _Graph:
         return self.node(name, "Gemm", x, weight, self.weight(f"{name}.head.bias", memory.head_bias), transB=1)
 
 
-def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], about: ModelInfo) -> bytes:
+def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], info: ModelInfo) -> bytes:
     if (size := sum(map(_bytes, memories))) > LARGEST:
         raise InputError(
             f"an ONNX file holds at most 2 GiB, and this model is of {size / 2**30:.1f} GiB: keep it as is"
         )
     graph = _Graph(onnx)
     # The numbers of Augment.normalize, in its order.
-    shift = graph.weight("shift", torch.tensor(about.mean)[:, None, None].mul(255))
-    scale = graph.weight("scale", torch.tensor(about.std)[:, None, None].mul(255).reciprocal())
+    shift = graph.weight("shift", torch.tensor(info.mean)[:, None, None].mul(255))
+    scale = graph.weight("scale", torch.tensor(info.std)[:, None, None].mul(255).reciprocal())
     x = graph.node("floats", "Cast", "images", to=onnx.TensorProto.FLOAT)
     x = graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
     logits = [graph.memory(f"memory{number}", x, memory) for number, memory in enumerate(memories)]
     x = graph.node("logits", "Concat", *logits, axis=1)
     rounds = [
-        graph.node(f"outputs{number}", "Gather", x, graph.weight(f"places{number}", places), axis=1)
-        for number, places in enumerate(_rounds(about.owners()))
+        graph.node(f"outputs{number}", "Gather", x, graph.weight(f"indices{number}", indices), axis=1)
+        for number, indices in enumerate(_rounds(info.class_of_output))
     ]
     scores = graph.node("scores", "Max", *rounds)
     graph.node("probabilities", "Softmax", scores, axis=1)
 
     tensor, (floats, octets) = onnx.helper.make_tensor_value_info, (onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8)
-    inputs = [tensor("images", octets, ["batch", about.shape.channels, *about.shape.image_size])]
-    outputs = [tensor(name, floats, ["batch", len(about.classes)]) for name in ("scores", "probabilities")]
+    inputs = [tensor("images", octets, ["batch", info.shape.channels, *info.shape.image_size])]
+    outputs = [tensor(name, floats, ["batch", len(info.classes)]) for name in ("scores", "probabilities")]
     model = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, "sparc", inputs, outputs, graph.weights),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -151,9 +149,9 @@ def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], about: Model
         "format": FORMAT,
         "version": str(VERSION),
         "producer": f"sparc {__version__}",
-        "classes": json.dumps(about.classes, ensure_ascii=False),
-        "tasks": json.dumps([task.name for task in about.tasks], ensure_ascii=False),
-        "image_size": json.dumps(about.shape.image_size),
+        "classes": json.dumps(info.classes, ensure_ascii=False),
+        "tasks": json.dumps([task.name for task in info.tasks], ensure_ascii=False),
+        "image_size": json.dumps(info.shape.image_size),
     }
     onnx.helper.set_model_props(model, facts)
     onnx.checker.check_model(model, full_check=True)
@@ -161,14 +159,16 @@ def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], about: Model
     return content
 
 
-def _rounds(owners: Sequence[int]) -> list[Tensor]:
+def _rounds(class_of_output: Sequence[int]) -> list[Tensor]:
     """The outputs to take for each class, in as many rounds as the class with the most outputs has.
 
     >>> _rounds([0, 1, 0])
     [tensor([0, 1]), tensor([2, 1])]
     """
-    outputs = [[place for place, owner in enumerate(owners) if owner == label] for label in range(max(owners) + 1)]
-    return [torch.tensor([places[n % len(places)] for places in outputs]) for n in range(max(map(len, outputs)))]
+    outputs: list[list[int]] = [[] for _ in range(max(class_of_output) + 1)]
+    for index, label in enumerate(class_of_output):
+        outputs[label].append(index)
+    return [torch.tensor([own[n % len(own)] for own in outputs]) for n in range(max(map(len, outputs)))]
 
 
 def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.ndarray]:
@@ -184,12 +184,12 @@ def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.nd
 
 
 @torch.no_grad()
-def _compare(net: SparcNet, about: ModelInfo, run: Callable[[np.ndarray], np.ndarray], pictures: Tensor) -> float:
+def _compare(model: Model, run: Callable[[np.ndarray], np.ndarray], images: Tensor) -> float:
     """The largest difference of a score; a refusal where it is too large, or where another class would win."""
     largest = 0.0
-    for images in pictures.split(BATCH):
-        expected = _expected(net, about, images)
-        scores = torch.from_numpy(run(images.numpy()))
+    for batch in images.split(BATCH):
+        expected = _expected(model, batch)
+        scores = torch.from_numpy(run(batch.numpy()))
         difference = (scores - expected).abs().max().item()
         lost = (expected.amax(1) - expected.gather(1, scores.argmax(1, keepdim=True))[:, 0]).max().item()
         allowed = TOLERANCE * max(1.0, expected.abs().max().item() / 10)
@@ -203,12 +203,12 @@ def _compare(net: SparcNet, about: ModelInfo, run: Callable[[np.ndarray], np.nda
     return largest
 
 
-def _expected(net: SparcNet, about: ModelInfo, images: Tensor) -> Tensor:
-    """What the net itself says, the largest output of each class."""
-    training = net.training
-    logits: Tensor = net.eval()(Augment(about.mean, about.std).normalize(images))
-    net.train(training)
-    return best_of_outputs(about, logits)
+def _expected(model: Model, images: Tensor) -> Tensor:
+    """The net's own scores, the largest output of each class."""
+    training = model.net.training
+    logits: Tensor = model.net.eval()(Augment(model.info.mean, model.info.std).normalize(images))
+    model.net.train(training)
+    return best_of_outputs(model.info, logits)
 
 
 def _milliseconds(run: Callable[[np.ndarray], np.ndarray], images: np.ndarray) -> float:
@@ -228,5 +228,5 @@ def _bytes(memory: FoldedMemory) -> int:
     return sum(tensor.nbytes for tensor in (*convs, *shortcuts, memory.head_weight, memory.head_bias))
 
 
-def _describe(pictures: Tensor) -> str:
-    return f"{len(pictures)} of {' × '.join(map(str, pictures.shape[1:]))} in {str(pictures.dtype).split('.')[-1]}"
+def _describe(images: Tensor) -> str:
+    return f"{len(images)} of {' × '.join(map(str, images.shape[1:]))} in {str(images.dtype).split('.')[-1]}"

@@ -8,82 +8,30 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Generator, Tensor
 
-from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE
-from sparc.data.pictures import to_grey
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.from_json import build
+from sparc.methods.sparc.sparc import SparcSettings
+from sparc.model_input import InputShape
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
 from sparc.nn.sparc import SparcNet, layout
 
 KEY = "sparc-model"
-VERSION = 1
+VERSION = 2
+_SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
 _DTYPES = {torch.float32: "F32", torch.int64: "I64"}
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the net is built from."""
-
-    channels: int
-    image_size: tuple[int, int]
-    width: float
-    depth: int
-    shared: float
-
-    def __post_init__(self) -> None:
-        if not (1 <= self.channels <= 64 and all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in self.image_size)):
-            raise ValueError(
-                f"pictures should have 1 to 64 channels and sides of {SMALLEST_SIDE} to {LARGEST_SIDE} pixels"
-            )
-
-    def check_suits(self, images: Tensor) -> None:
-        """Refuse pictures, N × channels × height × width, of another form than the net takes."""
-        own, found = (self.channels, *self.image_size), tuple(images.shape[1:])
-        if found != own:
-            wanted, given = (" × ".join(map(str, each)) for each in (own, found))
-            raise InputError(f"the model takes pictures of {wanted} (channels, height, width), not of {given}")
-
-    @property
-    def takes_picture_files(self) -> bool:
-        """Files are brought to coloured squares; a net taught with arrays may take something else."""
-        return self.channels == 3 and self.image_size[0] == self.image_size[1]
-
-    def check_takes_pictures(self, path: Path) -> None:
-        """Refuse, by its model's file, a net that no picture can be made to suit."""
-        height, width = self.image_size
-        if height != width:
-            raise InputError(
-                f"{path} is for pictures of {width} × {height} pixels, not for squares: name another model"
-            )
-        if self.channels not in (1, 3):
-            raise InputError(
-                f"{path} is for pictures of {self.channels} channels, not for grey or coloured ones: name another model"
-            )
-
-    def suited(self, images: Tensor) -> Tensor:
-        """Coloured pictures, N × RGB × height × width, as the net wants them."""
-        return to_grey(images) if self.channels == 1 else images
-
-    def new_net(self, generator: Generator | None = None) -> SparcNet:
-        return SparcNet(self.channels, self.image_size, self.width, self.depth, self.shared, generator)
-
-    def fewest_bytes(self, sizes: Sequence[int]) -> int:
-        """How large the weights of tasks with so many classes are at the least, before anything is allocated."""
-        units = layout(self.channels, layer_filters(self.width, self.depth), self.shared)
-        filters = sum(unit.channels * (unit.shared + len(sizes) * (9 + unit.own)) for unit in units)
-        return 4 * (filters + sum(sizes) * (units[-1].own + units[-1].shared))
 
 
 @dataclass(frozen=True)
@@ -121,11 +69,10 @@ class LearnedTask:
 class ModelInfo:
     """All that is known of a net, beside its weights."""
 
-    shape: Shape
+    shape: InputShape
+    settings: SparcSettings
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    alpha: float
-    kappa: float
     tasks: tuple[LearnedTask, ...] = ()
     made_with: str = ""
     seed: int = 0
@@ -137,6 +84,8 @@ class ModelInfo:
     def __post_init__(self) -> None:
         if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
             raise ValueError("there should be a mean and a positive deviation for every channel")
+        if self.settings.depth is None:
+            raise ValueError("it should say how deep its net is")
         if len({task.name for task in self.tasks}) < len(self.tasks):
             raise ValueError("its tasks should have names of their own")
         if self.numbered and not all(re.fullmatch("-?[0-9]{1,19}", name) for name in self.classes):
@@ -147,10 +96,28 @@ class ModelInfo:
         """Every class once, in the order in which they were first learned."""
         return tuple(dict.fromkeys(name for task in self.tasks for name in task.classes))
 
-    def owners(self) -> list[int]:
+    @property
+    def class_of_output(self) -> list[int]:
         """Which class each output of the net speaks for: a class that was learned twice has two outputs."""
-        place = {name: number for number, name in enumerate(self.classes)}
-        return [place[name] for task in self.tasks for name in task.classes]
+        index = {name: label for label, name in enumerate(self.classes)}
+        return [index[name] for task in self.tasks for name in task.classes]
+
+    @property
+    def task_of_output(self) -> list[int]:
+        return [index for index, task in enumerate(self.tasks) for _ in task.classes]
+
+    def new_net(self, generator: Generator | None = None) -> SparcNet:
+        """A net that has learned none of the tasks."""
+        settings, shape = self.settings, self.shape
+        return SparcNet(shape.channels, shape.image_size, settings.width, settings.depth, settings.shared, generator)
+
+    def fewest_bytes(self) -> int:
+        """How large the weights of all tasks are at the least, before anything is allocated."""
+        assert self.settings.depth is not None
+        filters = layer_filters(self.settings.width, self.settings.depth)
+        units = layout(self.shape.channels, filters, self.settings.shared)
+        outputs = len(self.class_of_output) * (units[-1].own + units[-1].shared)
+        return 4 * (outputs + sum(unit.channels * (unit.shared + len(self.tasks) * (9 + unit.own)) for unit in units))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +125,9 @@ class Model:
     """A net, frozen, and all that is known of it."""
 
     net: SparcNet
-    about: ModelInfo
+    info: ModelInfo
+    version: int = VERSION
+    """Of the file that it was read from."""
 
     @cached_property
     def inference(self) -> InferenceNet:
@@ -168,7 +137,8 @@ class Model:
 
 def save(model: Model, path: Path) -> None:
     tensors = _tensors(model.net)
-    description = {"version": VERSION, "sha256": digest(tensors, model.about), "about": asdict(model.about)}
+    about = asdict(model.info)
+    description = {"version": VERSION, "sha256": _digest(tensors, about), "about": about}
     # One entry alone, as safetensors writes several in an order that changes from run to run.
     write_atomic(path, to_bytes(tensors, {KEY: json.dumps(description, ensure_ascii=False)}))
 
@@ -181,11 +151,13 @@ def load(path: Path) -> Model:
         with path.open("rb") as opened:  # safetensors takes a file that may not be read for one that is not there
             size = os.fstat(opened.fileno()).st_size
         with safe_open(path, framework="pt") as file:
-            checksum, about = _description(path, file.metadata() or {})
-            if about.shape.fewest_bytes([len(task.classes) for task in about.tasks]) > size:
+            description = _description(path, file.metadata() or {})
+            about = description.get("about")
+            info = build(ModelInfo, _from_version_1(about) if description["version"] == 1 else about)
+            if info.fewest_bytes() > size:
                 raise ValueError("it is too small for the net that it describes")
-            net = about.shape.new_net()
-            for task in about.tasks:
+            net = info.new_net()
+            for task in info.tasks:
                 net.add_task(len(task.classes)).freeze()
             expected = _tensors(net)
             if set(file.keys()) != expected.keys():
@@ -197,7 +169,7 @@ def load(path: Path) -> Model:
             tensors = {name: file.get_tensor(name) for name in expected}
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("some of its weights are no numbers")
-        if digest(tensors, about) != checksum:
+        if _digest(tensors, about) != description.get("sha256"):
             raise ValueError("its content does not match its checksum")
     except FileNotFoundError as error:
         raise InputError(f"there is no model {path}: make one with sparc learn FOLDER --model {path}") from error
@@ -210,31 +182,22 @@ def load(path: Path) -> Model:
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}): bring back an older copy") from error
     net.load_state_dict({**tensors, "_extra_state": net.get_extra_state()})
-    return Model(net.eval(), about)
+    return Model(net.eval(), info, description["version"])
 
 
 def load_taught(path: Path) -> Model:
     """A model that knows at least one class."""
     model = load(path)
-    if not model.about.tasks:
+    if not model.info.tasks:
         raise InputError(f"{path} knows no class: teach it some with sparc learn FOLDER --model {path}")
     return model
-
-
-def digest(tensors: Mapping[str, Tensor], about: ModelInfo) -> str:
-    """A checksum of all weights, with their names, and of all that is said of them."""
-    total = hashlib.sha256(json.dumps(asdict(about), sort_keys=True).encode())
-    for name, tensor in sorted(tensors.items()):
-        total.update(name.encode())
-        total.update(tensor.numpy().data)
-    return total.hexdigest()
 
 
 class _NotOursError(InputError):
     """The file may be whole, but it is none that this version reads."""
 
 
-def _description(path: Path, metadata: Mapping[str, str]) -> tuple[str, ModelInfo]:
+def _description(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
     if KEY not in metadata:
         raise _NotOursError(f"{path} is a safetensors file, but no SPARC model: name another file")
     try:
@@ -244,9 +207,28 @@ def _description(path: Path, metadata: Mapping[str, str]) -> tuple[str, ModelInf
     if not isinstance(description, dict):
         raise ValueError("its description is not an object")
     version = description.get("version")
-    if version != VERSION:
-        raise _NotOursError(f"{path} is of version {version!s:.20}, and this sparc reads {VERSION}: update sparc")
-    return str(description.get("sha256")), build(ModelInfo, description.get("about"))
+    if version not in (1, VERSION):
+        raise _NotOursError(f"{path} is of version {version!s:.20}, and this sparc reads 1 and {VERSION}: update sparc")
+    return description
+
+
+def _from_version_1(about: Any) -> Any:
+    """Version 1 had the settings among the fields of the model and of its shape."""
+    if not (isinstance(about, dict) and isinstance(about.get("shape"), dict)):
+        return about  # which is refused as it is
+    parts = about, about["shape"]
+    model, shape = ({name: part[name] for name in part if name not in _SETTINGS_1} for part in parts)
+    settings = {name: part[name] for part in parts for name in part if name in _SETTINGS_1}
+    return {**model, "shape": shape, "settings": settings}
+
+
+def _digest(tensors: Mapping[str, Tensor], about: object) -> str:
+    """A checksum of all weights, with their names, and of all that is said of them."""
+    total = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        total.update(name.encode())
+        total.update(tensor.numpy().data)
+    return total.hexdigest()
 
 
 def _tensors(net: SparcNet) -> dict[str, Tensor]:

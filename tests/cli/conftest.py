@@ -1,17 +1,17 @@
 """Models whose answers are known, and runs that many tests look at."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from sparc.cli.main import main
-from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
-
-
-def learned_task(name: str, classes: tuple[str, ...]) -> LearnedTask:
-    return LearnedTask(name, classes, (5,) * len(classes), 2, 90.0, 80.0, "2025-07-01T10:00:00+00:00", 3, 1.5, 0.5)
+from sparc.methods.sparc.sparc import SparcSettings
+from sparc.model_file import save
+from sparc.model_input import InputShape
+from tests.models import INFO, learned_task, untaught
 
 
 @pytest.fixture
@@ -19,15 +19,18 @@ def model(tmp_path: Path) -> Callable[..., Path]:
     """A model whose answer is known: each head says its biases whatever the picture shows."""
 
     def make(*tasks: tuple[str, dict[str, float]], channels: int = 3, image_size: tuple[int, int] = (8, 8)) -> Path:
-        shape = Shape(channels, image_size, width=0.0625, depth=1, shared=0.5)
-        net = shape.new_net()
-        for _, biases in tasks:
-            memory = net.add_task(len(biases))
+        info = replace(
+            INFO,
+            shape=InputShape(channels, image_size),
+            settings=SparcSettings(width=0.0625, depth=1),
+            mean=(0.5,) * channels,
+            std=(0.25,) * channels,
+        )
+        made = untaught(*(learned_task(name, *biases) for name, biases in tasks), info=info)
+        for memory, (_, biases) in zip(made.net.memories(), tasks, strict=True):
             torch.nn.init.zeros_(memory.head.weight)
             memory.head.bias.data = torch.tensor(list(biases.values()))
-        known = tuple(learned_task(name, tuple(biases)) for name, biases in tasks)
-        about = ModelInfo(shape, (0.5,) * channels, (0.25,) * channels, 0.99, 5.0, known)
-        save(Model(net, about), tmp_path / "pets.sparc")
+        save(made, tmp_path / "pets.sparc")
         return tmp_path / "pets.sparc"
 
     return make

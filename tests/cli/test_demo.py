@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from sparc.cli.demo import main
-from sparc.data import drawn
+from sparc.data import demo_images
 from sparc.data.sources import Folder
 from sparc.errors import InputError
 
@@ -82,7 +82,7 @@ def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_when_drawing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw, drawn_so_far = drawn.picture, []
+    draw, drawn_so_far = demo_images.picture, []
 
     def stops(kind: str, generator: object) -> Image.Image:
         drawn_so_far.append(kind)
@@ -90,7 +90,7 @@ def test_nothing_is_left_when_drawing_is_cut_off(tmp_path: Path, monkeypatch: py
             raise KeyboardInterrupt
         return draw(kind, generator)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(drawn, "picture", stops)
+    monkeypatch.setattr(demo_images, "picture", stops)
     with pytest.raises(KeyboardInterrupt):
         main([str(tmp_path / "demo")])
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """`sparc inspect`: all that a file knows of itself, for people and for machines."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,20 +9,24 @@ import pytest
 from sparc.cli.inspect import main
 from sparc.errors import InputError
 from sparc.learner import forget
-from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
+from sparc.model_file import LearnedTask, Model, save
+from tests.models import INFO, learned_task, untaught
 
 
 def task(name: str, *classes: str, share: float, accuracy: float | None = 87.65) -> LearnedTask:
     pictures = tuple(range(10, 10 + len(classes)))
-    return LearnedTask(name, classes, pictures, 4, accuracy, accuracy, "2025-07-01T10:20:30+00:00", 7, 12.34, share)
+    return replace(
+        learned_task(name, *classes, share=share),
+        pictures=pictures,
+        accuracy_in_task=accuracy,
+        accuracy_in_all=accuracy,
+        epochs=7,
+        seconds=12.34,
+    )
 
 
 def model(*tasks: LearnedTask) -> Model:
-    shape = Shape(3, (32, 32), width=0.125, depth=2, shared=0.5)
-    net = shape.new_net()
-    for each in tasks:
-        net.add_task(len(each.classes)).freeze()
-    return Model(net, ModelInfo(shape, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), 0.9, 5.0, tasks, "sparc 0.1.0", seed=3))
+    return untaught(*tasks, info=replace(INFO, mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6)))
 
 
 @pytest.fixture

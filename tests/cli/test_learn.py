@@ -2,11 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,25 +16,42 @@ import torch
 from PIL import Image
 
 from sparc.cli.main import main
-from sparc.learner import scores
+from sparc.methods.sparc.sparc import SparcSettings
 from sparc.model_file import load
+from sparc.predictor import scores
 
-QUICK = ["--width", "0.125", "--epochs", "2", "--no-flip", "--threads", "1"]
+QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "2", "--no-flip", "--threads", "1"]
+
+
+def draw(folder: Path, *classes: str, pictures: int = 8) -> Path:
+    """Class folders with a few small pictures, each class of a colour of its own."""
+    for label, title in enumerate(classes):
+        (folder / title).mkdir(parents=True)
+        for number in range(pictures):
+            colour = (hash_of(title) % 200, 70 * label, 12 * number)
+            Image.new("RGB", (34, 40), colour).save(folder / title / f"{number}.png")
+    return folder
 
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Callable[..., Path]:
-    """Folders of class folders with a few small pictures, each class of a colour of its own."""
+    return lambda name, *classes, pictures=8: draw(tmp_path / name, *classes, pictures=pictures)
 
-    def make(name: str, *classes: str, pictures: int = 8) -> Path:
-        for label, title in enumerate(classes):
-            (tmp_path / name / title).mkdir(parents=True)
-            for number in range(pictures):
-                colour = (hash_of(title) % 200, 70 * label, 12 * number)
-                Image.new("RGB", (34, 40), colour).save(tmp_path / name / title / f"{number}.png")
-        return tmp_path / name
 
-    return make
+@pytest.fixture(scope="module")
+def taught_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("taught")
+    model = str(folder / "pets.sparc")
+    for name, classes in {"pets": ("cat", "dog"), "birds": ("eagle", "raven")}.items():
+        assert main(["learn", str(draw(folder / name, *classes)), "--model", model, *QUICK]) == 0
+    return folder
+
+
+@pytest.fixture
+def taught(taught_once: Path, tmp_path: Path) -> Path:
+    """A model that knows pets and birds, beside the folders of pictures that it was taught with."""
+    shutil.copytree(taught_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "pets.sparc"
 
 
 def hash_of(text: str) -> int:
@@ -45,7 +64,9 @@ def sparc(*arguments: object, timeout: float = 120) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=timeout, check=False)
 
 
-def test_three_folders_in_three_processes(folders: Callable[..., Path], tmp_path: Path) -> None:
+def test_three_folders_in_three_processes(
+    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = tmp_path / "pets.sparc"
     taught = [("pets", ["cat", "dog"]), ("birds", ["eagle", "raven", "鷺"]), ("fish", ["carp", "cod"])]
     for name, classes in taught:
@@ -54,25 +75,24 @@ def test_three_folders_in_three_processes(folders: Callable[..., Path], tmp_path
         for title in ("right among this task's classes", "right among all classes", "parameters added", "bytes added"):
             assert title in done.stdout
         assert all(title in done.stdout for title in classes)
-    known = load(model).about
+    known = load(model).info
     assert known.classes == ("cat", "dog", "eagle", "raven", "鷺", "carp", "cod")
     assert [task.name for task in known.tasks] == ["pets", "birds", "fish"]
-    done = sparc("predict", model, tmp_path / "pets", tmp_path / "fish", "--json", "--top", "7")
-    predictions = json.loads(done.stdout)
+    shown = [str(tmp_path / name) for name in ("pets", "fish")]
+    assert main(["predict", str(model), *shown, "--json", "--top", "7"]) == 0
+    predictions = json.loads(capsys.readouterr().out)
     assert len(predictions) == 32
     assert all({each["class"] for each in row["predictions"]} == set(known.classes) for row in predictions)
 
 
 def test_a_known_class_gets_a_new_output_under_its_name(
-    folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folders: Callable[..., Path], taught: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = str(tmp_path / "pets.sparc")
-    assert main(["learn", str(folders("first", "cat", "dog")), "--model", model, *QUICK]) == 0
-    assert main(["learn", str(folders("second", "cat", "cow")), "--model", model, *QUICK]) == 0
+    assert main(["learn", str(folders("more", "cat", "cow")), "--model", str(taught), *QUICK]) == 0
     assert "cat: known before" in capsys.readouterr().out
-    after = load(Path(model))
-    assert after.about.classes == ("cat", "dog", "cow")
-    assert scores(after, torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, 3)
+    after = load(taught)
+    assert after.info.classes == ("cat", "dog", "eagle", "raven", "cow")
+    assert scores(after, torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, 5)
 
 
 def test_the_first_folder_sets_the_size_and_later_ones_follow(
@@ -82,19 +102,52 @@ def test_the_first_folder_sets_the_size_and_later_ones_follow(
     first, second = str(folders("first", "cat", "dog")), str(folders("second", "ant", "bee"))
     assert main(["learn", first, "--model", model, "--image-size", "16", *QUICK, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["classes"] == ["cat", "dog"]
-    assert load(Path(model)).about.shape.image_size == (16, 16)
+    assert load(Path(model)).info.shape.image_size == (16, 16)
     assert main(["learn", second, "--model", model, "--image-size", "32", *QUICK]) == 2
     assert "--image-size of" in capsys.readouterr().err
     assert main(["learn", second, "--model", model, *QUICK]) == 0
 
 
-def test_mirror_images_are_settled_when_a_model_is_made(
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--width", "0.5"], "--width of PATH is 0.125 for good: leave it out"),
+        (["--depth", "2"], "--depth of PATH is 1 for good"),
+        (["--alpha", "0.5"], "--alpha of PATH is 0.99 for good"),
+        (["--seed", "3"], "--seed of PATH is 0 for good"),
+    ],
+)
+def test_settings_are_settled_when_a_model_is_made(
+    taught: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    """Also those that are asked for as they are by default."""
+    before = taught.read_bytes()
+    folder = str(taught.with_name("pets"))
+    assert main(["learn", folder, "--model", str(taught), "--name", "again", *arguments]) == 2
+    assert sentence.replace("PATH", str(taught)) in capsys.readouterr().err
+    assert taught.read_bytes() == before
+
+
+def test_every_setting_of_sparc_is_a_flag(
     folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = str(tmp_path / "m.sparc")
-    with_flip = [flag for flag in QUICK if flag != "--no-flip"]
-    assert main(["learn", str(folders("one", "a", "b")), "--model", model, *with_flip]) == 0
-    assert main(["learn", str(folders("two", "c", "d")), "--model", model, *QUICK]) == 2
+    wanted = SparcSettings(width=0.0625, depth=1, shared=0.25, alpha=0.5, kappa=3.0)
+    flags = [text for name, value in asdict(wanted).items() for text in (f"--{name}", str(value))]
+    folder, model = folders("pets", "cat", "dog", pictures=3), tmp_path / "m.sparc"
+    assert main(["learn", str(folder), "--model", str(model), "--epochs", "1", *flags]) == 0
+    assert load(model).info.settings == wanted
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["learn", "--help"])
+    assert "Of a new model" in (text := capsys.readouterr().out)
+    assert all(f"--{name} " in text for name in asdict(wanted))
+
+
+def test_mirror_images_are_settled_when_a_model_is_made(
+    model: Callable[..., Path], folders: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(model(("pets", {"cat": 0.0, "dog": 1.0})))
+    assert main(["learn", str(folders("two", "c", "d")), "--model", path, "--no-flip"]) == 2
     assert "learns mirror images" in capsys.readouterr().err
 
 
@@ -160,48 +213,37 @@ def test_a_model_that_is_none_is_left_alone(
     assert (tmp_path / "m.sparc").read_bytes() == b"something of mine"
 
 
-def test_a_kill_while_learning_leaves_the_old_model(folders: Callable[..., Path], tmp_path: Path) -> None:
-    model = tmp_path / "pets.sparc"
-    assert main(["learn", str(folders("pets", "cat", "dog")), "--model", str(model), *QUICK]) == 0
-    before = model.read_bytes()
+def test_a_kill_while_learning_leaves_the_old_model(folders: Callable[..., Path], taught: Path) -> None:
+    before = taught.read_bytes()
     more = folders("more", "cow", "ant", pictures=40)
-    command = [sys.executable, "-m", "sparc", "learn", str(more), "--model", str(model), "--epochs", "500"]
+    command = [sys.executable, "-m", "sparc", "learn", str(more), "--model", str(taught), "--epochs", "500"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        lock = tmp_path / ".pets.sparc.lock"
+        lock = taught.with_name(".pets.sparc.lock")
         while not lock.exists():
             time.sleep(0.05)
-        refused = sparc("learn", folders("third", "bee", "fly"), "--model", model, *QUICK)
+        refused = sparc("learn", folders("third", "bee", "fly"), "--model", taught, *QUICK)
         assert refused.returncode == 2
         assert "another process is at work" in refused.stderr
         process.send_signal(signal.SIGKILL)
-    assert model.read_bytes() == before
-    done = sparc("learn", tmp_path / "third", "--model", model, *QUICK)
-    assert done.returncode == 0, done.stderr
-    assert load(model).about.classes == ("cat", "dog", "bee", "fly")
-
-
-@pytest.fixture
-def taught(folders: Callable[..., Path], tmp_path: Path) -> Path:
-    model = tmp_path / "pets.sparc"
-    assert main(["learn", str(folders("pets", "cat", "dog")), "--model", str(model), *QUICK]) == 0
-    assert main(["learn", str(folders("birds", "eagle", "raven")), "--model", str(model), *QUICK]) == 0
-    return model
+    assert taught.read_bytes() == before
+    assert main(["learn", str(taught.with_name("third")), "--model", str(taught), *QUICK]) == 0
+    assert load(taught).info.classes == ("cat", "dog", "eagle", "raven", "bee", "fly")
 
 
 def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["forget", str(taught), "cat"]) == 0
     assert "cat of pets: the outputs are gone; the working memory" in capsys.readouterr().out
-    assert load(taught).about.classes == ("dog", "eagle", "raven")
+    assert load(taught).info.classes == ("dog", "eagle", "raven")
     assert main(["forget", str(taught), "--task", "birds"]) == 0
     out = capsys.readouterr().out
     assert "its working memory and head" in out
     assert "1.00% of the semantic memory, which the other tasks use, stays as it was mixed in" in out
-    assert load(taught).about.classes == ("dog",)
+    assert load(taught).info.classes == ("dog",)
     assert main(["forget", str(taught), "dog"]) == 0
     out = capsys.readouterr().out
     assert "nothing else remains" in out
     assert "No class is left" in out
-    assert load(taught).about.tasks == ()
+    assert load(taught).info.tasks == ()
 
 
 @pytest.mark.parametrize(
@@ -267,8 +309,8 @@ def test_pictures_as_they_lie_on_peoples_disks(
     (cats / "notes.txt").write_text("not a picture")
     model = tmp_path / "odd.sparc"
     assert main(["learn", str(folder), "--model", str(model), *QUICK]) == 0
-    about = load(model).about
-    assert dict(zip(about.tasks[0].classes, about.tasks[0].pictures, strict=True)) == {"dog 🐶": 2, "котик": 11}
+    info = load(model).info
+    assert dict(zip(info.tasks[0].classes, info.tasks[0].pictures, strict=True)) == {"dog 🐶": 2, "котик": 11}
     capsys.readouterr()
 
     bomb = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (100_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0" + bytes(4)

@@ -1,5 +1,6 @@
 """The model card: Markdown that no class name can break."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from markdown_it import MarkdownIt
 from sparc.cli.card import main
 from sparc.errors import InputError
 from sparc.learner import forget
-from sparc.model_file import LearnedTask, Model, ModelInfo, Shape, save
+from sparc.model_file import Model, save
 from sparc.report.model_card import card
 from sparc.text import markdown, one_line
+from tests.models import learned_task, untaught
 
 NASTY = (
     "a|b",
@@ -31,14 +33,12 @@ NASTY = (
 
 
 def model(*tasks: tuple[str, tuple[str, ...], float]) -> Model:
-    shape = Shape(3, (32, 32), width=0.125, depth=2, shared=0.5)
-    net = shape.new_net()
-    known = []
-    for name, classes, share in tasks:
-        net.add_task(len(classes)).freeze()
-        when = "2025-07-01T10:20:30+00:00"
-        known.append(LearnedTask(name, classes, (1234,) * len(classes), 7, 91.25, 61.5, when, 9, 2.5, share))
-    return Model(net, ModelInfo(shape, (0.5,) * 3, (0.25,) * 3, 0.9, 5.0, tuple(known), "sparc 0.1.0"))
+    return untaught(
+        *(
+            replace(learned_task(name, *classes, share=share), pictures=(1234,) * len(classes))
+            for name, classes, share in tasks
+        )
+    )
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_card_tells_classes_dates_accuracies_and_sizes(path: Path, capsys: p
         ["fish", "eel", "1,234"],
         ["fish", "cat", "1,234"],
     ]
-    assert accuracies[1] == ["pets", "2025-07-01 10:20", "7", "91.2", "61.5"]
+    assert accuracies[1] == ["pets", "2025-07-01 10:20", "3", "91.2", "61.5"]
     assert training[2][0] == "fish"
     assert training[2][-1] == "10.0%"
     assert "It knows 3 classes, learned in 2 tasks" in text

@@ -12,12 +12,11 @@ from rich.console import Console
 from torch import Tensor
 
 from sparc.cli.parse import parse
-from sparc.data.archive import names, read
-from sparc.data.pictures import decode, is_picture
 from sparc.errors import InputError
 from sparc.export import export_onnx
 from sparc.files import check_output
-from sparc.model_file import Shape, load_taught
+from sparc.model_file import load_taught
+from sparc.model_input import InputShape, picture_paths
 from sparc.report import plain_table
 
 COMPARED = 64
@@ -39,9 +38,14 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"{given.out} would hold an ONNX model: give it a name that ends in .onnx")
     check_output(given.out, not_over=given.model)
     model = load_taught(given.model)
-    shape = model.about.shape
-    pictures = cuttings(shape) if given.pictures is None else from_folder(given.pictures, shape)
-    done = export_onnx(model.net, model.about, given.out, pictures)
+    shape = model.info.shape
+    if given.pictures is None:
+        images = cuttings(shape)
+    else:
+        shape.check_takes_pictures(given.model)
+        paths = picture_paths(given.pictures)
+        images = shape.images(paths[:: max(1, len(paths) // COMPARED)][:COMPARED])
+    done = export_onnx(model, given.out, images)
     table = plain_table("", "", "")
     table.add_row("file size", f"{done.bytes:,} bytes")
     table.add_row("pictures compared, given the same class (but for ties)", str(done.pictures))
@@ -54,31 +58,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def from_folder(folder: Path, shape: Shape) -> Tensor:
-    found = names(folder, is_picture) if folder.is_dir() else []
-    if not found:
-        raise InputError(f"{folder} is no folder that holds pictures: name one that is")
-    contents = read(folder, found[:: max(1, len(found) // COMPARED)][:COMPARED])
-    return _tensor([Image.fromarray(decode(data, name, min(shape.image_size))) for name, data in contents], shape)
-
-
-def cuttings(shape: Shape) -> Tensor:
+def cuttings(shape: InputShape) -> Tensor:
     """Real pictures that are always there: squares cut from the photographs in scikit-learn's wheel."""
     from sklearn.datasets import load_sample_images
 
     random = np.random.default_rng(0)
-    pictures = []
+    height, width = shape.image_size
+    cut = []
     for photograph in load_sample_images().images:
         for _ in range(COMPARED // 2):
             side = int(random.integers(32, min(photograph.shape[:2])))
             top, left = (int(random.integers(0, room - side)) for room in photograph.shape[:2])
-            pictures.append(Image.fromarray(photograph[top : top + side, left : left + side]))
-    return _tensor(pictures, shape)
-
-
-def _tensor(pictures: list[Image.Image], shape: Shape) -> Tensor:
-    """uint8, N × channels × height × width; channels beyond a picture's three repeat them."""
-    height, width = shape.image_size
-    arrays = [np.asarray(picture.resize((width, height))) for picture in pictures]
-    images = torch.from_numpy(np.stack(arrays)).movedim(3, 1)
-    return images[:, torch.arange(shape.channels) % 3].contiguous()
+            square = Image.fromarray(photograph[top : top + side, left : left + side])
+            cut.append(np.asarray(square.resize((width, height))))
+    return shape.from_rgb(torch.from_numpy(np.stack(cut)).movedim(3, 1).contiguous())

@@ -44,9 +44,9 @@ def main(arguments: list[str]) -> int:
 def what_remains(before: Model, after: Model) -> list[str]:
     """What is gone and what is not, a line each."""
     counts = before.net.parameter_counts()
-    left = {task.name: task for task in after.about.tasks}
+    left = {task.name: task for task in after.info.tasks}
     lines = []
-    for index, task in enumerate(before.about.tasks):
+    for index, task in enumerate(before.info.tasks):
         if task.name not in left:
             rest = _in_semantic(before, index) if left else "nothing else remains of it"
             lines.append(
@@ -63,14 +63,14 @@ def what_remains(before: Model, after: Model) -> list[str]:
             *lines,
             "No class is left, and the semantic memory is begun anew. Copies of the old file are not touched.",
         ]
-    known = len(after.about.classes)
+    known = len(after.info.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
     return lines
 
 
 def _in_semantic(model: Model, index: int) -> str:
-    share = model.about.tasks[index].share_in_semantic
+    share = model.info.tasks[index].share_in_semantic
     if not share:
         return "nothing else remains of it"
-    how = "trained with it" if model.about.tasks[index].taught_semantic else "mixed in from its point-wise filters"
+    how = "trained with it" if model.info.tasks[index].taught_semantic else "mixed in from its point-wise filters"
     return f"{share:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"

@@ -12,14 +12,30 @@ from rich.markup import escape
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
-from sparc.data.sources import Folder
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.learner import Effort, learn, new_model, suitable_recipe
+from sparc.learner import Effort, check_validation, learn, new_model, read_folder, settings_of, suitable_recipe
 from sparc.methods.sparc.sparc import SparcSettings
 from sparc.model_file import Model, load, save
 from sparc.report import percent, plain_table
 from sparc.text import one_line
+
+
+@dataclass(frozen=True)
+class NewModel(SparcSettings):
+    """Of a new model; one that is there keeps what it was made with."""
+
+    image_size: int | None = None
+    """Side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first."""
+    no_flip: bool = False
+    """Do not learn mirror images as well; for letters and the like."""
+    seed: int = 0
+    """Same seed and pictures, same model."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.seed < 0:
+            raise InputError(f"--seed {self.seed} must not be negative")
 
 
 @dataclass(frozen=True)
@@ -38,32 +54,17 @@ class Learn:
     """Passes over the pictures, instead of a number that suits how many there are."""
     validation: float = 0.1
     """Share of the pictures held out, to know when to stop and how good the model is."""
-    image_size: int | None = None
-    """Of a new model: side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first."""
-    width: float | None = None
-    """Of a new model: filters of the first layer, as a multiple of 64. (0.5 if not given)"""
-    shared: float | None = None
-    """Of a new model: share of the point-wise filters that all tasks have in common. (0.5 if not given)"""
-    no_flip: bool = False
-    """Of a new model: do not learn mirror images as well; for letters and the like."""
-    seed: int | None = None
-    """Of a new model: same seed and pictures, same model. (0 if not given)"""
     threads: int = 1
     """Processor threads; nets as small as these gain little from a second one."""
     json: bool = False
     """Print what was learned as JSON."""
+    new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = NewModel()
 
     def __post_init__(self) -> None:
         if self.quick and self.thorough:
             raise InputError("--quick and --thorough say opposite things: give one of them")
-        if self.epochs is not None and (self.quick or self.thorough):
-            raise InputError(f"--{self.effort} and --epochs each say how long: give one of them")
-        if self.epochs is not None and self.epochs < 1:
-            raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
-        if self.seed is not None and self.seed < 0:
-            raise InputError(f"--seed {self.seed} must not be negative")
-        if not 0 < self.validation < 1:
-            raise InputError(f"--validation {self.validation:g} must lie between 0 and 1")
+        suitable_recipe(1, self.effort, self.epochs)  # refuses what makes no sense before a picture is read
+        check_validation(self.validation)
 
     @property
     def effort(self) -> Effort:
@@ -77,56 +78,56 @@ def main(arguments: list[str]) -> int:
     with locked(given.model):
         before = load(given.model) if given.model.exists() else None
         bytes_before = given.model.stat().st_size if before else 0
+        if before is not None:
+            _check_same(given.model, before, arguments)
         model = _learned(given, before)
         save(model, given.model)
     if given.json:
-        print(json.dumps({"model": str(given.model), **asdict(model.about.tasks[-1])}))
+        print(json.dumps({"model": str(given.model), **asdict(model.info.tasks[-1])}))
     else:
         _print(model, before, given.model.stat().st_size, bytes_before)
     return 0
 
 
 def _learned(given: Learn, before: Model | None) -> Model:
-    size = given.image_size
-    if before is not None:
-        _check_same(given, before)
-        size = before.about.shape.image_size[0]
+    new = given.new_model
     with Display(given.model.name) as display:
-        pictures = Folder(given.folder, size, given.validation).load(progress=display.loading)
-        model = before or new_model(pictures.train, _settings(given), given.seed or 0, not given.no_flip)
+        pictures = read_folder(given.folder, before, new.image_size, given.validation, display.loading)
+        model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = given.folder.resolve().name if given.name is None else given.name
         return learn(model, pictures, name, recipe, display)
 
 
-def _check_same(given: Learn, model: Model) -> None:
-    """A model's make-up is settled when it is made."""
-    shape = model.about.shape
-    settled = {
-        "--image-size": (given.image_size, shape.image_size[0]),
-        "--width": (given.width, shape.width),
-        "--shared": (given.shared, shape.shared),
-        "--seed": (given.seed, model.about.seed),
-    }
-    if given.no_flip and model.about.flip:
-        raise InputError(f"{given.model} learns mirror images: leave out --no-flip, or make another model")
-    if not shape.takes_picture_files:
-        raise InputError(f"{given.model} was taught with arrays of another form than pictures have: make another model")
-    for flag, (asked, there) in settled.items():
-        if asked is not None and asked != there:
-            raise InputError(f"{flag} of {given.model} is {there} for good: leave it out, or make another model")
+def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
+    """A model's make-up is settled when it is made: with it as the default, whatever differs was asked for."""
+    info = model.info
+    info.shape.check_takes_pictures(path)
+    own = NewModel(**asdict(info.settings), image_size=info.shape.side, seed=info.seed)
+
+    @dataclass(frozen=True)
+    class Again(Learn):
+        new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = own
+
+    asked: NewModel = parse(Again, "learn", __doc__, arguments).new_model
+    if asked.no_flip and info.flip:
+        raise InputError(f"{path} learns mirror images: leave out --no-flip, or make another model")
+    for name, there in asdict(own).items():
+        if name != "no_flip" and getattr(asked, name) != there:
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(f"{flag} of {path} is {there} for good: leave it out, or make another model")
 
 
 def _print(model: Model, before: Model | None, size: int, size_before: int) -> None:
     console = Console()
-    task = model.about.tasks[-1]
+    task = model.info.tasks[-1]
     title = f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs"
     console.print(one_line(title), style="bold", markup=False, highlight=False)
     table = plain_table("", "class", "pictures learned from")
     for name, count in zip(task.classes, task.pictures, strict=True):
         table.add_row(escape(one_line(name)), str(count))
     console.print(table)
-    known = set(before.about.classes) if before else set()
+    known = set(before.info.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
         console.print(
             f"{escape(one_line(', '.join(again)))}: known before, so there is a new output under the same name, "
@@ -139,13 +140,8 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
     facts.add_row("pictures held out for that", str(task.held_out))
-    facts.add_row("classes that the model knows now", str(len(model.about.classes)))
+    facts.add_row("classes that the model knows now", str(len(model.info.classes)))
     facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
     facts.add_row("bytes added", f"{size - size_before:,}")
     facts.add_row("file size in bytes", f"{size:,}")
     console.print(facts)
-
-
-def _settings(given: Learn) -> SparcSettings:
-    asked = {name: value for name in ("width", "shared") if (value := getattr(given, name)) is not None}
-    return SparcSettings(**asked)

@@ -10,32 +10,27 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-import torch
 import tyro
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 from torch import Tensor
 
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display
-from sparc.data.archive import LARGEST, names
-from sparc.data.pictures import decode, is_picture
 from sparc.discovery import unknown
 from sparc.errors import InputError
-from sparc.learner import outputs, scores
 from sparc.model_file import Model, load_taught
+from sparc.model_input import Square, picture_paths, read_square
+from sparc.predictor import outputs, scores
 from sparc.report.tables import plain_table
 from sparc.text import one_line
 
 CHUNK = 64
 """Pictures in memory at a time."""
-
-Picture = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -81,15 +76,15 @@ class Prediction:
 def main(arguments: list[str]) -> int:
     given: Predict = parse(Predict, "predict", __doc__, arguments)
     model = load_taught(given.model)
-    model.about.shape.check_takes_pictures(given.model)
-    if given.task is not None and given.task not in (known := [each.name for each in model.about.tasks]):
+    model.info.shape.check_takes_pictures(given.model)
+    if given.task is not None and given.task not in (known := [each.name for each in model.info.tasks]):
         raise unknown("task", given.task, known)
-    pictures = [picture for path in given.paths for picture in _pictures(path)]
+    paths = [picture for path in given.paths for picture in picture_paths(path)]
     found = []
     with Display("predict") as display:
-        for prediction in _predictions(model, pictures, given.top, given.task):
+        for prediction in _predictions(model, paths, given.top, given.task):
             found.append(prediction)
-            display.loading("pictures", len(found), len(pictures))
+            display.loading("pictures", len(found), len(paths))
     if given.json:
         print(json.dumps([prediction.as_json() for prediction in found], allow_nan=False))
     elif given.csv:
@@ -99,70 +94,44 @@ def main(arguments: list[str]) -> int:
     return 1 if any(prediction.error for prediction in found) else 0
 
 
-def _pictures(path: Path) -> list[Path]:
-    try:
-        is_folder = path.is_dir()
-    except OSError:
-        return [path]  # reading it will say what is wrong
-    if not is_folder:
-        return [path]
-    found = [path / name for name in names(path, is_picture)]
-    if not found:
-        raise InputError(f"{path} holds no pictures: name pictures, or a folder that holds some")
-    return found
-
-
 def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None) -> Iterator[Prediction]:
     """One for each path, in their order."""
-    shape = model.about.shape
+    read = partial(_read, side=model.info.shape.side)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(paths), CHUNK):
             chunk = paths[start : start + CHUNK]
-            read = list(pool.map(lambda path: _read(path, shape.image_size[0]), chunk))
-            good = [picture for picture in read if not isinstance(picture, str)]
-            found = iter(_likeliest(model, good, top, task) if good else ())
-            for path, picture in zip(chunk, read, strict=True):
-                yield Prediction(path, error=picture) if isinstance(picture, str) else Prediction(path, next(found))
+            squares = list(pool.map(read, chunk))
+            found = iter(_likeliest(model, [each for each in squares if not isinstance(each, str)], top, task))
+            for path, square in zip(chunk, squares, strict=True):
+                yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, next(found))
 
 
-def _read(path: Path, size: int) -> Picture | str:
+def _read(path: Path, side: int) -> Square | str:
     """The picture, or why there is none."""
     try:
-        if path.exists() and not path.is_file():
-            return "it is neither a file nor a folder: name a picture"
-        if path.stat().st_size > LARGEST:
-            return f"it is larger than {LARGEST // 2**20} MiB: make it smaller"
-        picture = decode(path.read_bytes(), "it", size)
-    except FileNotFoundError:
-        return "there is no such file or folder: check its name"
-    except OSError as error:
-        return f"it cannot be read ({error.strerror or error}): check that it is a file and yours to read"
+        return read_square(path, side)
     except InputError as error:
         return str(error).removesuffix(".")
-    return picture
 
 
 def _likeliest(
-    model: Model, pictures: Sequence[Picture], top: int, task: str | None
+    model: Model, squares: Sequence[Square], top: int, task: str | None
 ) -> list[tuple[tuple[str, float], ...]]:
-    images = model.about.shape.suited(torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous())
-    classes, said = _scores(model, images, task)
-    best, places = said.softmax(1).topk(min(top, len(classes)), 1)
+    classes, logits = _scores(model, model.info.shape.from_squares(squares), task)
+    best, indices = logits.softmax(1).topk(min(top, len(classes)), 1)
     return [
-        tuple((classes[place], probability) for place, probability in zip(row, probabilities, strict=True))
-        for row, probabilities in zip(places.tolist(), best.tolist(), strict=True)
+        tuple((classes[index], probability) for index, probability in zip(row, probabilities, strict=True))
+        for row, probabilities in zip(indices.tolist(), best.tolist(), strict=True)
     ]
 
 
 def _scores(model: Model, images: Tensor, task: str | None) -> tuple[tuple[str, ...], Tensor]:
     """Names, and for each picture a score for each of them."""
     if task is None:
-        return model.about.classes, scores(model, images)
-    tasks = model.about.tasks
-    place = [each.name for each in tasks].index(task)
-    start = sum(len(each.classes) for each in tasks[:place])
-    classes = tasks[place].classes
-    return classes, outputs(model, images)[:, start : start + len(classes)]
+        return model.info.classes, scores(model, images)
+    index = [each.name for each in model.info.tasks].index(task)
+    own = [column for column, owner in enumerate(model.info.task_of_output) if owner == index]
+    return model.info.tasks[index].classes, outputs(model, images)[:, own]
 
 
 def _print_table(found: Sequence[Prediction]) -> None:

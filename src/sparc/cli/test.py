@@ -1,7 +1,7 @@
 """`sparc test`: count how many pictures of a folder a model gets right, one folder of pictures a class."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +14,8 @@ from sparc.cli.progress import Display
 from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
 from sparc.discovery import nearest
 from sparc.errors import InputError
-from sparc.learner import Tested, tested
 from sparc.model_file import load_taught
+from sparc.predictor import Confusion, confusion
 from sparc.report.labels import percent
 from sparc.report.tables import plain_table
 from sparc.text import one_line
@@ -35,18 +35,18 @@ class Arguments:
 def main(arguments: list[str]) -> int:
     given: Arguments = parse(Arguments, "test", __doc__, arguments)
     model = load_taught(given.model)
-    model.about.shape.check_takes_pictures(given.model)
+    shape = model.info.shape
+    shape.check_takes_pictures(given.model)
     folder = folder_to_test(given.folder)
     classes = class_folders(folder)
-    known = model.about.classes
+    known = model.info.classes
     for name in classes:
         if name not in known:
             advice = nearest(name, known)
             raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
     with Display(given.model.name) as display:
-        pictures = read_classes(folder, classes, model.about.shape.image_size[0], display.loading)
-    pictures = replace(pictures, images=model.about.shape.suited(pictures.images))
-    found = tested(model, pictures)
+        pictures = read_classes(folder, classes, shape.side, display.loading)
+    found = confusion(model, shape.suited(pictures))
     if given.json:
         print(json.dumps(_as_json(found)))
     else:
@@ -54,30 +54,30 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _as_json(found: Tested) -> dict[str, object]:
+def _as_json(found: Confusion) -> dict[str, object]:
     return {
         "pictures": found.pictures,
         "accuracy_in_all": found.accuracy_in_all,
         "accuracy_in_task": found.accuracy_in_task,
         "classes": [
-            {"class": name, "pictures": taken.total(), "right": taken[name], "taken_for": dict(taken)}
-            for name, taken in found.taken_for.items()
+            {"class": name, "pictures": given.total(), "right": given[name], "taken_for": dict(given)}
+            for name, given in found.counts.items()
         ],
     }
 
 
-def _print(found: Tested) -> None:
+def _print(found: Confusion) -> None:
     console = Console()
     table = plain_table("", "class", "pictures", "right", "most often taken for", words=True)
     for column in table.columns[1:3]:
         column.justify = "right"
-    for name, taken in found.taken_for.items():
-        total = taken.total()
-        wrong = [f"{one_line(other)} ({count})" for other, count in taken.most_common() if other != name]
+    for name, given in found.counts.items():
+        total = given.total()
+        wrong = [f"{one_line(other)} ({count})" for other, count in given.most_common() if other != name]
         table.add_row(
             escape(one_line(name)),
             str(total),
-            f"{percent(100 * taken[name] / total, 1)} %",
+            f"{percent(100 * given[name] / total, 1)} %",
             escape(", ".join(wrong[:2])),
         )
     console.print(table)

@@ -2,12 +2,13 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
-from sparc.model_file import VERSION, LearnedTask, Model, ModelInfo
+from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.report.labels import percent, size
 from sparc.report.tables import plain_table
 from sparc.text import counted, markdown, one_line
@@ -23,7 +24,7 @@ PAPER = (
 
 def facts(model: Model, path: Path) -> dict[str, object]:
     """All that is known of a model, for machines."""
-    about, shape, counts = model.about, model.about.shape, model.net.parameter_counts()
+    info, counts = model.info, model.net.parameter_counts()
     tasks = [
         {
             "name": task.name,
@@ -40,27 +41,23 @@ def facts(model: Model, path: Path) -> dict[str, object]:
             "parameters_added": working + head,
             "share_in_semantic": task.share_in_semantic,
         }
-        for task, working, head in zip(about.tasks, counts.tasks, counts.heads, strict=True)
+        for task, working, head in zip(info.tasks, counts.tasks, counts.heads, strict=True)
     ]
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
-        "format_version": VERSION,
-        "made_with": about.made_with,
-        "seed": about.seed,
-        "classes": list(about.classes),
-        "learned_more_than_once": relearned(about),
+        "format_version": model.version,
+        "made_with": info.made_with,
+        "seed": info.seed,
+        "classes": list(info.classes),
+        "learned_more_than_once": relearned(info),
         "tasks": tasks,
-        "image_size": list(shape.image_size),
-        "channels": shape.channels,
-        "mean": list(about.mean),
-        "std": list(about.std),
-        "width": shape.width,
-        "depth": shape.depth,
-        "shared": shape.shared,
-        "alpha": about.alpha,
-        "kappa": about.kappa,
-        "share_of_forgotten_tasks": forgotten_share(about),
+        "image_size": list(info.shape.image_size),
+        "channels": info.shape.channels,
+        "mean": list(info.mean),
+        "std": list(info.std),
+        **asdict(info.settings),
+        "share_of_forgotten_tasks": forgotten_share(info),
         "parameters": {**_by_owner(model), "all": counts.total},
     }
 
@@ -68,8 +65,8 @@ def facts(model: Model, path: Path) -> dict[str, object]:
 def tables(model: Model, path: Path) -> list[Table]:
     """The same for a terminal, with long lists shortened."""
     shown = [_overview(model, path)]
-    if model.about.tasks:
-        shown += [_accuracies(model.about), _learning(model)]
+    if model.info.tasks:
+        shown += [_accuracies(model.info), _learning(model)]
     parameters = plain_table("Parameters", "owner", "number")
     for owner, count in _by_owner(model).items():
         parameters.add_row(owner, f"{count:,}")
@@ -79,21 +76,21 @@ def tables(model: Model, path: Path) -> list[Table]:
 
 def card(model: Model, path: Path) -> str:
     """A model card in Markdown. It depends on nothing but the file."""
-    parts = [_what_it_is(model, path), _what_it_knows(model.about), _how_it_was_trained(model, path), _use(path)]
-    return "\n\n".join([*parts, _limits(model.about)]) + "\n"
+    parts = [_what_it_is(model, path), _what_it_knows(model.info), _how_it_was_trained(model, path), _use(path)]
+    return "\n\n".join([*parts, _limits(model.info)]) + "\n"
 
 
-def relearned(about: ModelInfo) -> dict[str, list[str]]:
+def relearned(info: ModelInfo) -> dict[str, list[str]]:
     """The classes that were learned more than once, with the tasks that have them."""
-    tasks = {name: [task.name for task in about.tasks if name in task.classes] for name in about.classes}
+    tasks = {name: [task.name for task in info.tasks if name in task.classes] for name in info.classes}
     return {name: names for name, names in tasks.items() if len(names) > 1}
 
 
-def forgotten_share(about: ModelInfo) -> float:
+def forgotten_share(info: ModelInfo) -> float:
     """How much of the semantic memory comes from tasks that are gone: what those that are there do not account for."""
-    if not about.tasks or not about.shape.shared:
+    if not info.tasks or not info.settings.shared:
         return 0.0
-    rest = 1 - sum(task.share_in_semantic for task in about.tasks)
+    rest = 1 - sum(task.share_in_semantic for task in info.tasks)
     return rest if rest > 1e-9 else 0.0
 
 
@@ -113,21 +110,22 @@ def _by_owner(model: Model) -> dict[str, int]:
 
 
 def _overview(model: Model, path: Path) -> Table:
-    about, shape = model.about, model.about.shape
+    info, settings = model.info, model.info.settings
     rows = {
-        "classes": f"{counted(len(about.classes), 'class', 'classes')} in {counted(len(about.tasks), 'task')}",
-        "pictures": _pictures(about),
-        "mean of each channel": _numbers(about.mean),
-        "deviation of each channel": _numbers(about.std),
-        "net": f"width {shape.width:g}, depth {shape.depth}, {shape.shared:.0%} of the point-wise filters shared",
-        "α, kept at a consolidation": f"{about.alpha:g}",
-        "κ, largest activation of a head": f"{about.kappa:g}",
-        "file": f"{size(path.stat().st_size)}, format {VERSION}",
-        "made with": f"{one_line(about.made_with)}, seed {about.seed}",
+        "classes": f"{counted(len(info.classes), 'class', 'classes')} in {counted(len(info.tasks), 'task')}",
+        "pictures": _pictures(info),
+        "mean of each channel": _numbers(info.mean),
+        "deviation of each channel": _numbers(info.std),
+        "net": f"width {settings.width:g}, depth {settings.depth}, "
+        f"{settings.shared:.0%} of the point-wise filters shared",
+        "α, kept at a consolidation": f"{settings.alpha:g}",
+        "κ, largest activation of a head": f"{settings.kappa:g}",
+        "file": f"{size(path.stat().st_size)}, format {model.version}",
+        "made with": f"{one_line(info.made_with)}, seed {info.seed}",
     }
-    if again := relearned(about):
+    if again := relearned(info):
         rows["learned more than once"] = shortened([f"{name} ({', '.join(tasks)})" for name, tasks in again.items()])
-    if share := forgotten_share(about):
+    if share := forgotten_share(info):
         rows["semantic memory of forgotten tasks"] = f"{share:.1%}"
     table = plain_table(one_line(path.name).replace("[", r"\["), "what", "value")
     table.columns[1].justify = "left"
@@ -136,10 +134,10 @@ def _overview(model: Model, path: Path) -> Table:
     return table
 
 
-def _accuracies(about: ModelInfo) -> Table:
+def _accuracies(info: ModelInfo) -> Table:
     table = plain_table("Tasks", "task", "classes", "pictures", "% right\nin the task", "% right\namong all then")
     table.columns[1].justify = "left"
-    for task in about.tasks:
+    for task in info.tasks:
         accuracies = (percent(accuracy, 1) for accuracy in (task.accuracy_in_task, task.accuracy_in_all))
         names = Text(shortened(task.classes))
         table.add_row(Text(one_line(task.name)), names, f"{sum(task.pictures):,}", *accuracies)
@@ -149,35 +147,35 @@ def _accuracies(about: ModelInfo) -> Table:
 def _learning(model: Model) -> Table:
     table = plain_table("Learning", "task", "learned", "epochs", "seconds", "parameters added", "share in\nsemantic")
     counts = model.net.parameter_counts()
-    for task, working, head in zip(model.about.tasks, counts.tasks, counts.heads, strict=True):
+    for task, working, head in zip(model.info.tasks, counts.tasks, counts.heads, strict=True):
         numbers = (f"{task.epochs:,}", f"{task.seconds:,.1f}", f"{working + head:,}", f"{task.share_in_semantic:.1%}")
         table.add_row(Text(one_line(task.name)), Text(_when(task)), *numbers)
     return table
 
 
 def _what_it_is(model: Model, path: Path) -> str:
-    about = model.about
+    info = model.info
     known = (
-        f"It knows {counted(len(about.classes), 'class', 'classes')}, learned in {counted(len(about.tasks), 'task')} "
+        f"It knows {counted(len(info.classes), 'class', 'classes')}, learned in {counted(len(info.tasks), 'task')} "
         "one after another"
-        if about.tasks
+        if info.tasks
         else "It knows no class yet"
     )
     return (
         f"# Model card: {markdown(path.stem)}\n\n"
         f"An image classifier that is taught new classes without the pictures of the old ones. {known}. "
-        f"Pictures are brought to {_pictures(about)}."
+        f"Pictures are brought to {_pictures(info)}."
     )
 
 
-def _what_it_knows(about: ModelInfo) -> str:
-    if not about.tasks:
+def _what_it_knows(info: ModelInfo) -> str:
+    if not info.tasks:
         return "## What it knows\n\nNothing so far: no task was learned, or all were forgotten."
     lines = ["## What it knows", "", "| task | class | pictures seen |", "|---|---|---:|"]
-    for task in about.tasks:
+    for task in info.tasks:
         for name, pictures in zip(task.classes, task.pictures, strict=True):
             lines.append(f"| {markdown(task.name)} | {markdown(name)} | {pictures:,} |")
-    if again := relearned(about):
+    if again := relearned(info):
         listed = "; ".join(f"{markdown(name)} in {', '.join(map(markdown, tasks))}" for name, tasks in again.items())
         lines += ["", f"Learned more than once, so that the best of several outputs counts: {listed}."]
     lines += [
@@ -188,35 +186,35 @@ def _what_it_knows(about: ModelInfo) -> str:
         "| task | learned | held out | in the task | among all |",
         "|---|---|---:|---:|---:|",
     ]
-    for task in about.tasks:
+    for task in info.tasks:
         accuracies = " | ".join(percent(value, 1) for value in (task.accuracy_in_task, task.accuracy_in_all))
         lines.append(f"| {markdown(task.name)} | {markdown(_when(task))} | {task.held_out:,} | {accuracies} |")
     return "\n".join(lines)
 
 
 def _how_it_was_trained(model: Model, path: Path) -> str:
-    about, shape, counts = model.about, model.about.shape, model.net.parameter_counts()
+    info, settings, counts = model.info, model.info.settings, model.net.parameter_counts()
     lines = [
         "## How it was trained",
         "",
-        f"With SPARC ({PAPER}), by {markdown(about.made_with)}. Every task has a small net of its own, its working "
+        f"With SPARC ({PAPER}), by {markdown(info.made_with)}. Every task has a small net of its own, its working "
         "memory, made of depth-wise separable convolutions and frozen when the task ends. "
-        f"{shape.shared:.0%} of the point-wise filters belong to a semantic memory that all tasks share: it is learned "
-        f"with the first task, and afterwards keeps {about.alpha:g} of itself at each consolidation. Each head is "
-        f"scaled so that its largest usual activation is {about.kappa:g}.",
+        f"{settings.shared:.0%} of the point-wise filters belong to a semantic memory that all tasks share: it is "
+        f"learned with the first task, and afterwards keeps {settings.alpha:g} of itself at each consolidation. Each "
+        f"head is scaled so that its largest usual activation is {settings.kappa:g}.",
         "",
         f"The file has {size(path.stat().st_size)} and {counts.total:,} parameters: "
         + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model).items())
-        + f". The net has width {shape.width:g} and depth {shape.depth}; pictures are normalized with mean "
-        f"{_numbers(about.mean)} and deviation {_numbers(about.std)}; the seed is {about.seed}.",
+        + f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
+        f"{_numbers(info.mean)} and deviation {_numbers(info.std)}; the seed is {info.seed}.",
     ]
-    if about.tasks:
+    if info.tasks:
         lines += [
             "",
             "| task | epochs | seconds | parameters added | share in the semantic memory |",
             "|---|---:|---:|---:|---:|",
         ]
-    for task, working, head in zip(about.tasks, counts.tasks, counts.heads, strict=True):
+    for task, working, head in zip(info.tasks, counts.tasks, counts.heads, strict=True):
         lines.append(
             f"| {markdown(task.name)} | {task.epochs:,} | {task.seconds:,.1f} | {working + head:,} "
             f"| {task.share_in_semantic:.1%} |"
@@ -239,8 +237,8 @@ Intended for naming which of the classes above a picture shows, where new classe
 may not or cannot be kept."""
 
 
-def _limits(about: ModelInfo) -> str:
-    share = forgotten_share(about)
+def _limits(info: ModelInfo) -> str:
+    share = forgotten_share(info)
     remains = f"Tasks that were forgotten make up {share:.1%} of this file's semantic memory. " if share else ""
     return f"""\
 ## What it is not for, and its limits
@@ -258,9 +256,9 @@ def _limits(about: ModelInfo) -> str:
   {remains}To be rid of every trace, teach a new model without the class."""
 
 
-def _pictures(about: ModelInfo) -> str:
-    height, width = about.shape.image_size
-    kind = {1: "in grey", 3: "in colour"}.get(about.shape.channels, f"with {about.shape.channels} channels")
+def _pictures(info: ModelInfo) -> str:
+    height, width = info.shape.image_size
+    kind = {1: "in grey", 3: "in colour"}.get(info.shape.channels, f"with {info.shape.channels} channels")
     return f"{width} × {height} pixels {kind}"
 
 

@@ -1,0 +1,158 @@
+"""The one way from pictures, as people have them, to what a model takes in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from sparc.data.archive import LARGEST, names
+from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet
+from sparc.data.pictures import decode, from_pillow, is_picture, short_side, to_grey
+from sparc.data.sources.folder import suitable_size
+from sparc.errors import InputError
+
+Picture = Image.Image | str | Path
+"""A picture that somebody has opened already, or the path of one."""
+Pictures = NDArray[np.uint8] | Tensor | Sequence[Picture] | str | Path
+"""numpy N × height × width [× channels], torch N × channels × height × width, both uint8 and taken as they are; or
+Pillow pictures, paths, or one folder, which are brought to the model's size and channels."""
+Square = NDArray[np.uint8]
+"""The centre of a picture, side × side × RGB."""
+
+
+@dataclass(frozen=True)
+class InputShape:
+    """What a model takes in: uint8 images, N × channels × height × width."""
+
+    channels: int
+    image_size: tuple[int, int]
+    """Height and width."""
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.channels <= 64 and all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in self.image_size)):
+            raise InputError(
+                f"pictures of {self} (channels, height, width) cannot be learned: they must have 1 to 64 channels and "
+                f"sides of {SMALLEST_SIDE} to {LARGEST_SIDE} pixels"
+            )
+
+    def __str__(self) -> str:
+        return " × ".join(map(str, (self.channels, *self.image_size)))
+
+    @classmethod
+    def suitable(cls, pictures: Pictures, side: int | None = None) -> "InputShape":
+        """For a model that is taught with these: arrays as they are, pictures in colour and of a usual size."""
+        if isinstance(pictures, Tensor | np.ndarray):
+            channels, height, width = _from_array(pictures).shape[1:]
+            return cls(channels, (height, width))
+        side = side or suitable_size([_short_side(each) for each in _listed(pictures)])
+        return cls(3, (side, side))
+
+    @property
+    def side(self) -> int:
+        """Height and width of the squares that pictures are brought to."""
+        return self.image_size[0]
+
+    def check(self, images: Tensor) -> None:
+        """Refuse images of another shape."""
+        if images.shape[1:] != (self.channels, *self.image_size):
+            given = " × ".join(map(str, images.shape[1:]))
+            raise InputError(f"the model takes pictures of {self} (channels, height, width), not of {given}")
+
+    def check_takes_pictures(self, model: Path | str = "the model") -> None:
+        """Refuse a model that takes arrays alone, as no picture can be made to suit it."""
+        height, width = self.image_size
+        if height != width:
+            kind = f"{width} × {height} pixels, not for squares"
+        elif self.channels not in (1, 3):
+            kind = f"{self.channels} channels, not for grey or coloured ones"
+        else:
+            return
+        raise InputError(
+            f"{model} is for pictures of {kind}: give it such arrays in Python, or take another model for these"
+        )
+
+    def images(self, pictures: Pictures) -> Tensor:
+        """Any pictures, brought to this shape; arrays have to have it."""
+        if isinstance(pictures, Tensor | np.ndarray):
+            images = _from_array(pictures)
+            self.check(images)
+            return images
+        self.check_takes_pictures()
+        return self.from_squares([_square(each, self.side) for each in _listed(pictures)])
+
+    def from_squares(self, squares: Sequence[Square]) -> Tensor:
+        stacked = np.stack(squares) if squares else np.empty((0, self.side, self.side, 3), np.uint8)
+        return self.from_rgb(torch.from_numpy(stacked).movedim(3, 1).contiguous())
+
+    def from_rgb(self, images: Tensor) -> Tensor:
+        """N × RGB × height × width with as many channels as the model takes: one mixes them, more repeat them."""
+        if self.channels == 3:
+            return images
+        return to_grey(images) if self.channels == 1 else images[:, torch.arange(self.channels) % 3]
+
+    def suited(self, pictures: ImageSet) -> ImageSet:
+        """Coloured squares of this size, with labels, with as many channels as the model takes."""
+        return replace(pictures, images=self.from_rgb(pictures.images))
+
+
+def picture_paths(path: Path) -> list[Path]:
+    """A folder's pictures, at any depth, or the path itself if it is no folder."""
+    try:
+        is_folder = path.is_dir()
+    except OSError:
+        return [path]  # reading it will say what is wrong
+    if not is_folder:
+        return [path]
+    found = [path / name for name in names(path, is_picture)]
+    if not found:
+        raise InputError(f"{path} holds no pictures: name pictures, or a folder that holds some")
+    return found
+
+
+def read_square(path: Path, side: int) -> Square:
+    """A file's picture; errors call it “it”, for whoever shows them beside the path."""
+    try:
+        if path.exists() and not path.is_file():
+            raise InputError("it is neither a file nor a folder: name a picture")
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"it is larger than {LARGEST // 2**20} MiB: make it smaller")
+        return decode(path.read_bytes(), "it", side)
+    except FileNotFoundError as error:
+        raise InputError("there is no such file or folder: check its name") from error
+    except OSError as error:
+        raise InputError(
+            f"it cannot be read ({error.strerror or error}): check that it is a file and yours to read"
+        ) from error
+
+
+def _square(picture: Picture, side: int) -> Square:
+    if isinstance(picture, Image.Image):
+        return from_pillow(picture, "a picture", side)
+    try:
+        return read_square(Path(picture), side)
+    except InputError as error:
+        raise InputError(f"{picture}: {error}") from error
+
+
+def _from_array(pictures: Tensor | NDArray[np.uint8]) -> Tensor:
+    images = pictures if isinstance(pictures, Tensor) else torch.from_numpy(np.ascontiguousarray(pictures))
+    if images.dtype != torch.uint8 or images.ndim not in (3, 4):
+        raise InputError(
+            f"an array of pictures is uint8 with 3 or 4 dimensions, not {images.dtype} of shape {tuple(images.shape)}"
+        )
+    if images.ndim == 3:
+        return images[:, None]
+    return images if isinstance(pictures, Tensor) else images.movedim(3, 1).contiguous()
+
+
+def _listed(pictures: Sequence[Picture] | str | Path) -> Sequence[Picture]:
+    return picture_paths(Path(pictures)) if isinstance(pictures, str | Path) else pictures
+
+
+def _short_side(picture: Picture) -> int:
+    return min(picture.size) if isinstance(picture, Image.Image) else short_side(Path(picture))

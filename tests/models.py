@@ -1,0 +1,31 @@
+"""Models that were taught nothing, with all that is said of taught ones."""
+
+from dataclasses import replace
+
+from torch import Generator
+
+from sparc.methods.sparc.sparc import SparcSettings
+from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.model_input import InputShape
+
+INFO = ModelInfo(
+    InputShape(3, (32, 32)),
+    SparcSettings(width=0.125, depth=2, alpha=0.9),
+    mean=(0.5,) * 3,
+    std=(0.25,) * 3,
+    made_with="sparc 0.1.0",
+    seed=3,
+)
+
+
+def learned_task(name: str, *classes: str, share: float = 0.5) -> LearnedTask:
+    when = "2025-07-01T10:20:30+00:00"
+    return LearnedTask(name, classes, (7,) * len(classes), 3, 91.25, 61.5, when, 9, 2.5, share)
+
+
+def untaught(*tasks: LearnedTask, info: ModelInfo = INFO, seed: int = 0) -> Model:
+    """A model that answers at random."""
+    net = info.new_net(Generator().manual_seed(seed))
+    for task in tasks:
+        net.add_task(len(task.classes)).freeze()
+    return Model(net.eval(), replace(info, tasks=tasks))
