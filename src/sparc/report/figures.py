@@ -135,7 +135,7 @@ def task_confusion_figures(study: Study, index: int) -> list[Figure]:
     y = Axis("share of all test pictures, %", 0, _landing_top(study, max(even)))
     heading = Heading(f"{row.label}: where test pictures land", study.in_a_line(row))
     drawing = bars(heading, x, y, [Series(row.label, index, list(enumerate(shares, 1)))], even)
-    return [Figure(f"task_confusion-{_file_of(study, index)}", LANDING_CAPTION, drawing)]
+    return [Figure(f"landings-{_file_of(study, index)}", LANDING_CAPTION, drawing)]
 
 
 def diagnostics_figures(study: Study, index: int) -> list[Figure]:
