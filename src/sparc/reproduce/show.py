@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from rich.table import Table
 from sparc.files import write_atomic
 from sparc.report.colours import LIGHT, SERIES
 from sparc.report.tables import plain_table
+from sparc.reproduce.paper import Printed
 from sparc.reproduce.tables import Filled, FilledChart, FilledRow, FilledTable
 from sparc.text import counted
 
@@ -19,38 +21,47 @@ if TYPE_CHECKING:
 
 
 def heading(filled: Filled) -> str:
-    return f"{filled.exhibit.id} ({filled.exhibit.label}), {filled.scale_words}"
+    return f"{filled.exhibit.id} ({filled.exhibit.label}), {filled.scale_text}"
 
 
 def exhibit_tables(filled: Filled) -> list[Table]:
-    return [*(_table(table) for table in filled.tables), *(_numbers(each) for each in filled.charts)]
+    return [*map(_table, filled.tables), *map(_numbers, filled.charts)]
 
 
 def _table(filled: FilledTable) -> Table:
     """Two lines a row, the paper's, then ours; where there is one number a row, side by side."""
-    if len(filled.measuring) == 1:
-        return _side_by_side(filled)
-    passes = [number for number, title in enumerate(filled.measuring) if title.endswith("passes")]
-    table = plain_table(filled.title, *filled.naming, *_joined(filled.measuring, passes, "passes\nF, B"))
-    for column in table.columns[: len(filled.naming)]:
-        column.justify = "left"
+    if len(filled.number_titles) == 1:
+        (what,) = filled.number_titles
+        table = _labelled(filled, f"{what}\npaper", "\nours")
+        for row in filled.rows:
+            (paper,), (ours,) = row.paper, row.ours
+            table.add_row(*row.labels, _printed(paper), _coloured(str(ours) or row.state))
+        return table
+    passes = [column for column, title in enumerate(filled.number_titles) if title.endswith("passes")]
+    table = _labelled(filled, *_joined(filled.number_titles, passes, "passes\nF, B"))
     table.columns[0].no_wrap = True
     for row in filled.rows:
-        printed = ["–" if number is None else str(number) for number in row.paper]
-        table.add_row(*row.words, *_joined(printed, passes))
+        table.add_row(*row.labels, *_joined([_printed(number) for number in row.paper], passes))
         state, texts = _ours(row)
-        blank = [""] * (len(row.words) - 1)
+        blank = [""] * (len(row.labels) - 1)
         table.add_row(f"[dim] {state}", *blank, *(f"[bold]{_coloured(text)}" for text in _joined(texts, passes)))
     return table
 
 
-def _joined(texts: Sequence[str], places: Sequence[int], title: str | None = None) -> list[str]:
-    """Those at some places as one: forward and backward passes are a digit each, and not worth a column each."""
-    if not places:
+def _labelled(filled: FilledTable, *number_titles: str) -> Table:
+    table = plain_table(filled.title, *filled.label_titles, *number_titles)
+    for column in table.columns[: len(filled.label_titles)]:
+        column.justify = "left"
+    return table
+
+
+def _joined(texts: Sequence[str], columns: Sequence[int], title: str | None = None) -> list[str]:
+    """The texts, some columns as one: forward and backward passes are a digit each, and not worth a column each."""
+    if not columns:
         return list(texts)
-    together = title or ", ".join(texts[place] for place in places if texts[place])
-    rest = [text for place, text in enumerate(texts) if place not in places]
-    return [*rest[: places[0]], together, *rest[places[0] :]]
+    together = title or ", ".join(texts[column] for column in columns if texts[column])
+    rest = [text for column, text in enumerate(texts) if column not in columns]
+    return [*rest[: columns[0]], together, *rest[columns[0] :]]
 
 
 def _ours(row: FilledRow) -> tuple[str, list[str]]:
@@ -63,15 +74,8 @@ def _ours(row: FilledRow) -> tuple[str, list[str]]:
     return "ours (seeds)", several
 
 
-def _side_by_side(filled: FilledTable) -> Table:
-    (what,) = filled.measuring
-    table = plain_table(filled.title, *filled.naming, f"{what}\npaper", "\nours")
-    for column in table.columns[: len(filled.naming)]:
-        column.justify = "left"
-    for row in filled.rows:
-        (paper,), (ours,) = row.paper, row.ours
-        table.add_row(*row.words, "–" if paper is None else str(paper), _coloured(str(ours) or row.state))
-    return table
+def _printed(number: Printed | None) -> str:
+    return "–" if number is None else str(number)
 
 
 def _coloured(text: str) -> str:
@@ -79,7 +83,7 @@ def _coloured(text: str) -> str:
 
 
 def _numbers(filled: FilledChart) -> Table:
-    """What a chart shows: a line a place, a column a curve; of a scatter, a line a curve."""
+    """What a chart shows: a line a tick, a column a curve; of a scatter, a line a curve."""
     chart = filled.chart
     if chart.kind == "scatter":
         table = plain_table(chart.title, "method", chart.x, chart.y, "")
@@ -88,10 +92,9 @@ def _numbers(filled: FilledChart) -> Table:
             table.add_row(curve.name, *(map(str, curve.points) if curve.points else ("", "")), curve.about)
         return table
     table = plain_table(chart.title, chart.x, *(f"{curve.name}\n{curve.about}" for curve in filled.curves))
-    for number, place in enumerate(filled.places):
-        table.add_row(
-            place, *(str(curve.points[number]) if number < len(curve.points) else "" for curve in filled.curves)
-        )
+    columns = [map(str, curve.points) for curve in filled.curves]
+    for tick, *points in zip_longest(filled.ticks, *columns, fillvalue=""):
+        table.add_row(tick, *points)
     return table
 
 
@@ -104,7 +107,7 @@ def draw_exhibit(filled: Filled, path: Path) -> Path:
     from matplotlib.figure import Figure  # half a second, which tables should not wait for
 
     figure = Figure(figsize=(6.2 * len(filled.charts), 4.6), layout="constrained")
-    words = fill(filled.scale_words, width=75 * len(filled.charts))
+    words = fill(filled.scale_text, width=75 * len(filled.charts))
     figure.suptitle(f"{filled.exhibit.id}: {filled.exhibit.title}\n{words}", fontsize=10)
     for axis, chart in zip(figure.subplots(1, len(filled.charts), squeeze=False)[0], filled.charts, strict=True):
         _draw(axis, chart)
@@ -154,4 +157,4 @@ def _series(axis: "Axes", filled: FilledChart) -> None:
         else:
             shifted = [place + (number - (len(drawn) - 1) / 2) * width for place in places]
             axis.bar(shifted, heights, width, yerr=spread, label=label, capsize=2, color=colour)
-    axis.set_xticks(range(len(filled.places)), filled.places, fontsize=8)
+    axis.set_xticks(range(len(filled.ticks)), filled.ticks, fontsize=8)
