@@ -42,13 +42,13 @@ SCALE = pytest.mark.parametrize("scale", SCALES.values(), ids=lambda scale: scal
 
 def test_the_names_are_these_and_every_table_and_figure_has_one() -> None:
     assert list(EXHIBITS) == IDS
-    labels = {exhibit.label for exhibit in EXHIBITS.values()}
+    labels = {exhibit.shown.label for exhibit in EXHIBITS.values()}
     assert labels == {each.label for each in (*the_paper().tables, *the_paper().figures)}
-    assert all(exhibit.caption and exhibit.title for exhibit in EXHIBITS.values())
+    assert all(exhibit.shown.caption and exhibit.title for exhibit in EXHIBITS.values())
 
 
 def test_a_name_that_is_none_gets_the_nearest() -> None:
-    assert find_exhibit("table-results").label == "tab:results"
+    assert find_exhibit("table-results").shown.label == "tab:results"
     with pytest.raises(InputError, match="did you mean table-metrics"):
         find_exhibit("table-metric")
 
@@ -90,7 +90,7 @@ def test_sparcs_usual_row_is_the_run_that_anybody_would_start() -> None:
 def test_width_and_depth_are_the_rows() -> None:
     exhibit = EXHIBITS["table-width-depth"]
     assert isinstance(exhibit, TableExhibit)
-    settings = [exhibit.spec_of(row).settings for row in exhibit.table.rows]
+    settings = [exhibit.spec_of(row).settings for row in exhibit.shown.rows]
     assert settings[:5] == [
         {"width": 0.25, "depth": 1},
         {"width": 0.25, "depth": 2},

@@ -163,7 +163,7 @@ def _needs(exhibit: Exhibit, results: list[Result], scale: Scale, data: Path | N
     benchmarks = dict.fromkeys(config.benchmark for config in configs)
     return {
         "id": exhibit.id,
-        "label": exhibit.label,
+        "label": exhibit.shown.label,
         "title": exhibit.title,
         "needed": len(configs),
         "done": len(configs) - len(left),
@@ -227,7 +227,7 @@ def _about(command: str, configs: Sequence[RunConfig], given: Reproduce) -> dict
 def _print(filled: Filled, missing: Sequence[RunConfig], given: Reproduce, picture: Path | None) -> None:
     console = Console()
     console.print(heading(filled), style="bold", highlight=False)
-    console.print(filled.exhibit.caption, highlight=False)
+    console.print(filled.exhibit.shown.caption, highlight=False)
     for table in exhibit_tables(filled):
         console.print(table)
     for note in filled.notes:

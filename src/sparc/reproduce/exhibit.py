@@ -7,7 +7,7 @@ from typing import Literal
 
 from sparc.experiment.config import RunConfig
 from sparc.reproduce.measures import Points
-from sparc.reproduce.paper import Column, Row, Table, the_paper
+from sparc.reproduce.paper import Column, Figure, Row, Shown, Table, the_paper
 from sparc.reproduce.plan import RunSpec, Scale
 
 
@@ -16,16 +16,19 @@ class Exhibit(ABC):
     """A table or a figure."""
 
     id: str
-    label: str
-    """In the paper's source."""
-    title: str
-    notes: tuple[str, ...] = ()
-    """What the paper leaves open, and what was taken."""
 
     @property
     @abstractmethod
-    def caption(self) -> str:
-        """What the paper shows, in our words."""
+    def shown(self) -> Shown:
+        """What the paper has of it."""
+
+    @property
+    def title(self) -> str:
+        return self.shown.title
+
+    @property
+    def notes(self) -> list[str]:
+        return [note.text for note in the_paper().notes if self.id in note.on]
 
     @abstractmethod
     def specs(self) -> list[tuple[RunSpec, str]]:
@@ -42,19 +45,15 @@ class Exhibit(ABC):
 
 @dataclass(frozen=True)
 class TableExhibit(Exhibit):
-    spec_of: Callable[[Row], RunSpec] = lambda row: RunSpec(row.labels[0])
+    spec_of: Callable[[Row], RunSpec]
 
     @property
-    def table(self) -> Table:
-        return the_paper().table(self.label)
-
-    @property
-    def caption(self) -> str:
-        return self.table.caption
+    def shown(self) -> Table:
+        return the_paper().table(self.id)
 
     def specs(self) -> list[tuple[RunSpec, str]]:
-        columns = self.table.number_columns
-        return [(self.spec_of(row), benchmark_of(row, column)) for row in self.table.rows for column in columns]
+        rows, columns = self.shown.rows, self.shown.number_columns
+        return [(self.spec_of(row), benchmark_of(row, column)) for row in rows for column in columns]
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class FigureExhibit(Exhibit):
-    charts: tuple[Chart, ...] = ()
+    charts: tuple[Chart, ...]
 
     @property
-    def caption(self) -> str:
-        return the_paper().figure(self.label).caption
+    def shown(self) -> Figure:
+        return the_paper().figure(self.id)
 
     def specs(self) -> list[tuple[RunSpec, str]]:
         curves = [curve for chart in self.charts for curve in (chart.reference, *chart.curves) if curve]

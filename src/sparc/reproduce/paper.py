@@ -1,4 +1,4 @@
-"""The paper as data: what its tables and figures print, and which of our names its names stand for.
+"""The paper as data: what its tables and figures print, which of our names its names stand for, and notes on it.
 
 `paper.json` has every number of every table's body; labels are those of the LaTeX source, names as they are printed.
 """
@@ -66,10 +66,19 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class Shown:
+    """A table, or a figure that shows results."""
+
+    id: str
     label: str
+    """In the LaTeX source."""
+    title: str
     caption: str
-    """In our words."""
+    """In our words, as the title is."""
+
+
+@dataclass(frozen=True)
+class Table(Shown):
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
@@ -100,10 +109,17 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Figure:
-    label: str
-    caption: str
+class Figure(Shown):
     printed: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the paper leaves open and what was taken, or why numbers differ."""
+
+    text: str
+    on: tuple[str, ...]
+    """Names of tables and figures."""
 
 
 @dataclass(frozen=True)
@@ -117,19 +133,19 @@ class Paper:
     """Its list of exceptions, methods by benchmark, with 100 epochs a task instead of 50."""
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
-    """Those that show results."""
+    notes: tuple[Note, ...]
 
-    def table(self, label: str) -> Table:
-        return next(table for table in self.tables if table.label == label)
+    def table(self, name: str) -> Table:
+        return next(table for table in self.tables if table.id == name)
 
-    def figure(self, label: str) -> Figure:
-        return next(figure for figure in self.figures if figure.label == label)
+    def figure(self, name: str) -> Figure:
+        return next(figure for figure in self.figures if figure.id == name)
 
 
 @cache
 def the_paper() -> Paper:
     """
-    >>> the_paper().table("tab:parameter").rows[-1].numbers[1]
+    >>> the_paper().table("table-parameters").rows[-1].numbers[1]
     Printed(value=Decimal('1.90'), deviation=None, about=False)
     """
     content = resources.files(__package__).joinpath("paper.json").read_text(encoding="utf-8")

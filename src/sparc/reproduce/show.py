@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def heading(filled: Filled) -> str:
-    return f"{filled.exhibit.id} ({filled.exhibit.label}), {filled.scale_text}"
+    return f"{filled.exhibit.id} ({filled.exhibit.shown.label}), {filled.scale_text}"
 
 
 def exhibit_tables(filled: Filled) -> list[Table]:

@@ -15,7 +15,7 @@ from sparc.reproduce.catalog import EXHIBITS
 from sparc.reproduce.counts import DATA_SETS, backbone_of, measured_costs, parameters
 from sparc.reproduce.exhibit import Chart, CountExhibit, Curve, Exhibit, FigureExhibit, TableExhibit, benchmark_of
 from sparc.reproduce.measures import MEASURES
-from sparc.reproduce.paper import Printed, Row, the_paper
+from sparc.reproduce.paper import Printed, Row
 from sparc.reproduce.plan import RunSpec, Scale
 from sparc.text import counted
 
@@ -146,8 +146,8 @@ class Filled:
     def as_json(self) -> dict[str, Any]:
         return {
             "id": self.exhibit.id,
-            "label": self.exhibit.label,
-            "caption": self.exhibit.caption,
+            "label": self.exhibit.shown.label,
+            "caption": self.exhibit.shown.caption,
             "scale": {**asdict(self.scale), "words": self.scale_text},
             "tables": [table.as_json() for table in self.tables],
             "charts": [chart.as_json() for chart in self.charts],
@@ -172,8 +172,7 @@ def fill(exhibit: Exhibit, results: Sequence[Result], scale: Scale) -> Filled:
     runs = Runs(results, scale)
     notes = (*exhibit.notes, *_about_data(exhibit, runs))
     if isinstance(exhibit, FigureExhibit):
-        printed = the_paper().figure(exhibit.label).printed
-        said = "; ".join(f"{each.what} {each.number}" for each in printed)
+        said = "; ".join(f"{each.what} {each.number}" for each in exhibit.shown.printed)
         note = f"The paper's text says: {said}." if said else "The paper draws it, and prints no numbers."
         return Filled(exhibit, scale, (*notes, note), charts=tuple(_chart(chart, runs) for chart in exhibit.charts))
     assert isinstance(exhibit, TableExhibit)
@@ -193,7 +192,7 @@ def _about_data(exhibit: Exhibit, runs: Runs) -> list[str]:
 
 
 def _table(exhibit: TableExhibit, runs: Runs) -> FilledTable:
-    table = exhibit.table
+    table = exhibit.shown
     often = Counter(column.title for column in table.number_columns)
     titles = (
         f"{column.stream.removeprefix('Seq-')}\n{column.title}" if often[column.title] > 1 else column.title
@@ -206,14 +205,14 @@ def _table(exhibit: TableExhibit, runs: Runs) -> FilledTable:
 
 def _counted_row(exhibit: TableExhibit, row: Row, runs: Runs) -> FilledRow:
     spec = exhibit.spec_of(row)
-    cells = exhibit.table.cells(row)
+    cells = exhibit.shown.cells(row)
     ours = tuple(_papers_count(spec, benchmark_of(row, column), printed) for column, printed in cells)
     return FilledRow(row.labels, row.numbers, ours, f"counted; {spec.missing}" if spec.missing else "counted")
 
 
 def _measured_row(exhibit: TableExhibit, row: Row, runs: Runs) -> FilledRow:
     spec = exhibit.spec_of(row)
-    cells = [(benchmark_of(row, column), column.title, printed) for column, printed in exhibit.table.cells(row)]
+    cells = [(benchmark_of(row, column), column.title, printed) for column, printed in exhibit.shown.cells(row)]
     if spec.missing:
         return FilledRow(row.labels, row.numbers, (Measured(),) * len(cells), spec.missing)
     ours = tuple(_cell(spec, *cell, runs) for cell in cells)
@@ -254,9 +253,9 @@ def _counts_elsewhere() -> FilledTable:
     for exhibit in EXHIBITS.values():
         if not isinstance(exhibit, TableExhibit):
             continue
-        for row in exhibit.table.rows:
+        for row in exhibit.shown.rows:
             spec = exhibit.spec_of(row)
-            for column, printed in exhibit.table.cells(row):
+            for column, printed in exhibit.shown.cells(row):
                 if column.title != PARAMETERS or printed is None or spec.missing:
                     continue
                 benchmark = benchmark_of(row, column)
@@ -271,7 +270,7 @@ def _joined_labels(exhibit: TableExhibit, row: Row) -> str:
     """Each but the method with what it is."""
     return ", ".join(
         label if column.title == "Method" else f"{column.title.lower().removeprefix('#')} {label}"
-        for column, label in zip(exhibit.table.label_columns, row.labels, strict=True)
+        for column, label in zip(exhibit.shown.label_columns, row.labels, strict=True)
     )
 
 
