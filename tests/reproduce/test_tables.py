@@ -229,7 +229,7 @@ def test_a_result_belongs_to_exactly_its_config() -> None:
 def test_fewer_pictures_than_the_paper_had_are_told() -> None:
     config = RunConfig.default("seq-tinyimagenet", "sparc")
     part = fill(EXHIBITS["table-non-exemplar"], [result(config, 30.0, data={"train": 20_000})], PAPER)
-    assert "Measured were trained on 20,000 of tinyimagenet's 100,000 pictures." in part.notes
+    assert "Ours were trained on 20,000 of tinyimagenet's 100,000 pictures." in part.notes
     whole = fill(EXHIBITS["table-non-exemplar"], [result(config, 30.0)], PAPER)
     assert not any("trained on" in note for note in whole.notes)
 

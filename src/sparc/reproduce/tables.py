@@ -185,7 +185,7 @@ def _about_data(exhibit: Exhibit, runs: Runs) -> list[str]:
     found = [(config, result_of(config, runs.results)) for config in exhibit.needed(runs.scale)]
     seen = {(find(config.benchmark).source, result.data.get("train")) for config, result in found if result}
     return [
-        f"Measured were trained on {train:,} of {source}'s {DATA_SETS[source].train:,} pictures."
+        f"Ours were trained on {train:,} of {source}'s {DATA_SETS[source].train:,} pictures."
         for source, train in sorted(seen, key=str)
         if isinstance(train, int) and train < DATA_SETS[source].train
     ]
