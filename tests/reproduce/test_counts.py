@@ -89,8 +89,12 @@ def test_pnns_by_hand() -> None:
     assert parameters("PNNs", NetSettings(width=1 / 64), "seq-cifar100-5") == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"), [("NISPA", NetSettings()), ("PackNet", SingleNetSettings()), ("ER", Settings())]
-)
+@pytest.mark.parametrize(("name", "settings"), [("PackNet", SingleNetSettings()), ("ER", Settings())])
 def test_of_a_method_whose_layout_is_not_known_nothing_is_said(name: str, settings: Settings) -> None:
-    assert parameters(name, settings, "seq-cifar100-5") is None
+    assert parameters(name, settings, "seq-cifar100-5", as_built=True) is None
+
+
+def test_a_teacher_is_counted_where_it_is_built_here() -> None:
+    once, built = (parameters("LwF", SingleNetSettings(), "seq-cifar100-5", as_built) for as_built in (False, True))
+    assert once is not None
+    assert built == 2 * once

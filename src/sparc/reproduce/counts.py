@@ -1,4 +1,4 @@
-"""Parameters as the paper counts them, of nets on torch's meta device, where they take no memory.
+"""Parameters as the paper counts them; large nets lie on torch's meta device, where they take no memory.
 
 The paper does not count in one way. SPARC's numbers are parameters alone. A ResNet-18 of 11.22 M parameters is printed
 as 11.23, which is what it has with batch norm's running statistics; CLS-ER is three of those. TAMiL is two without
@@ -65,27 +65,31 @@ def backbone_of(method: type[Method] | None, settings: Settings) -> Backbone:
 
 
 @cache
-def parameters(name: str, settings: Settings, benchmark: str) -> int | None:
-    """How many a method that the paper prints ends with, counted as the paper counts; None where no way to is known.
+def parameters(name: str, settings: Settings, benchmark: str, as_built: bool = False) -> int | None:
+    """How many a method that the paper prints ends with, counted as the paper counts.
 
-    >>> parameters("ER", NetSettings(), "seq-cifar100-5"), parameters("NISPA", NetSettings(), "seq-cifar100-5")
-    (11229752, None)
+    That is a single net unless the paper has more; or, as the method is built here, as many as it keeps, and None where
+    it keeps other things than nets.
+
+    >>> parameters("ER", NetSettings(), "seq-cifar100-5"), parameters("CLS-ER", NetSettings(), "seq-cifar100-5")
+    (11229752, 33689256)
     """
     method, stream = find_method(name), find(benchmark)
     if not isinstance(settings, NetSettings):
         return None
-    data = DATA_SETS[stream.source]
-    with torch.device("meta"):
+    data, backbone = DATA_SETS[stream.source], backbone_of(method, settings)
+    # Nets like SPARC's are small, and drawing normal numbers on the meta device would import torch's compiler.
+    with torch.device("meta" if backbone == "resnet" else "cpu"):
         if method is not None and method.kind == "sparc":
             return _sparc(settings, stream.tasks, data.classes, data.side)
         if name == "PNNs":
             return _progressive(settings, stream.tasks, data.classes, data.side)
-        net = _single_net(backbone_of(method, settings), settings, data.side, data.classes)
+        net = _single_net(backbone, settings, data.side, data.classes)
     if name == "TAMiL":
         features = net.head.in_features
         attention = 2 * features * HIDDEN_UNITS + features + HIDDEN_UNITS
         return 2 * (count_parameters(net) + stream.tasks * attention)
-    nets = 3 if name == "CLS-ER" else 0 if method is None else _nets_kept(method)
+    nets = 3 if name == "CLS-ER" else _nets_kept(method) if as_built and method is not None else 1
     statistics = sum(buffer.numel() for buffer in net.buffers()) if isinstance(net, ResNet) else 0
     return nets * (count_parameters(net) + statistics) or None
 

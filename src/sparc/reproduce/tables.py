@@ -228,7 +228,7 @@ def _cell(spec: RunSpec, benchmark: str, title: str, printed: Printed | None, ru
     done = runs.of(spec, benchmark)
     if title == PARAMETERS:
         settings = spec.configs(benchmark, runs.scale)[0].settings
-        number = parameters(spec.name, settings, benchmark) or (done[0].parameters if done else None)
+        number = parameters(spec.name, settings, benchmark, as_built=True) or (done[0].parameters if done else None)
         full_width = settings == spec.config(benchmark).settings
         return Measured(reason=NOT_RUN) if number is None else _in_millions(number, printed if full_width else None)
     known = tuple(value for result in done if (value := MEASURES[title](result)) is not None)
@@ -237,7 +237,7 @@ def _cell(spec: RunSpec, benchmark: str, title: str, printed: Printed | None, ru
 
 def _papers_count(spec: RunSpec, benchmark: str, printed: Printed | None) -> Measured:
     number = parameters(spec.name, NetSettings() if spec.missing else spec.config(benchmark).settings, benchmark)
-    assert number is not None, "the layout of every net in the tables of counts is known"
+    assert number is not None, "all that the paper counts are nets with a width"
     return _in_millions(number, printed)
 
 
