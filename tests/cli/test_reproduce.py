@@ -20,8 +20,8 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data" / "cifar-100-binary"
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
-    for name, pictures in (("train", 2), ("test", 1)):
-        labels = np.repeat(np.arange(100, dtype=np.uint8), pictures)[:, None]
+    for name, count in (("train", 2), ("test", 1)):
+        labels = np.repeat(np.arange(100, dtype=np.uint8), count)[:, None]
         pixels = random.integers(0, 256, (len(labels), 3072), dtype=np.uint8)
         (folder / f"{name}.bin").write_bytes(np.concatenate((labels * 0, labels, pixels), axis=1).tobytes())
     (folder / "fine_label_names.txt").write_text("\n".join(f"kind_{label:02}" for label in range(100)))
@@ -58,8 +58,8 @@ def test_parameters_need_no_run(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "table-parameters"]) == 0
     out = capsys.readouterr().out
-    for words in ("tab:parameter", "scale quick", "1.040 ✓", "1.901 ✓", "3.624 ✓", "1.927 ✗", "1.97 does not follow"):
-        assert words in out
+    for text in ("tab:parameter", "scale quick", "1.040 ✓", "1.901 ✓", "3.624 ✓", "1.927 ✗", "1.97 does not follow"):
+        assert text in out
     assert "Not run" not in out
     assert list(tmp_path.iterdir()) == []
 
@@ -83,7 +83,7 @@ def test_what_is_missing_is_run_shown_and_not_run_again(
     out, said = capsys.readouterr()
     assert "to do" in said
     assert "before re-normalization" in out
-    assert "Measured were trained on 200 of cifar100's 50,000 pictures." in out
+    assert "Ours were trained on 200 of cifar100's 50,000 pictures." in out
     assert "Not run" not in out
     picture = tmp_path / "runs" / "figure-head-norms-quick.png"
     assert f"picture: {picture}" in out
@@ -168,7 +168,7 @@ def test_a_figure_with_nothing_to_draw_says_so(tmp_path: Path, data: Path, capsy
         (["figure-size", "--figure", "nowhere/x.png"], "there is no folder nowhere"),
         (["figure-size", "--data", "nowhere"], "nowhere, does not exist"),
         (["--data", "nowhere"], "nowhere, does not exist"),
-        (["a", "b"], "b is not known here"),
+        (["a", "b"], "Unrecognized options: b"),
     ],
 )
 def test_bad_input_gets_one_sentence(

@@ -35,7 +35,7 @@ def without_citations(text: str) -> str:
     return re.sub(r"\\cite[pt]?\{[^}]*\}", "", text)
 
 
-def words(cell: str) -> str:
+def text_of(cell: str) -> str:
     """What is left to read when all commands are gone."""
     plain = without_citations(cell).replace("$^{2}$", "²").replace(r"\multirow{4}{*}", "")
     plain = re.sub(r"\\(midrule|rowcolor\{[^}]*\}|textbf|underline|small)", "", plain)
@@ -79,14 +79,14 @@ def test_every_row_is_as_it_is_printed_and_none_is_missing(table: Table) -> None
         # Forward and backward passes are two columns here and one there.
         columns = [column for column in table.columns if column.title != "backward passes"]
         assert len(cells) == len(columns)
-        named = [words(cell) for cell, column in zip(cells, columns, strict=True) if column.words]
+        named = [text_of(cell) for cell, column in zip(cells, columns, strict=True) if column.is_label]
         named[0] = above = named[0] or above
-        assert tuple(named) == row.words
-        measured = [cell for cell, column in zip(cells, columns, strict=True) if not column.words]
+        assert tuple(named) == row.labels
+        measured = [cell for cell, column in zip(cells, columns, strict=True) if not column.is_label]
         assert [number for cell in measured for number in numbers(cell)] == printed(row)
         if "forward passes" not in [column.title for column in table.columns]:
             for cell, number in zip(measured, row.numbers, strict=True):
-                assert (words(cell) == "-") == (number is None)
+                assert (text_of(cell) == "-") == (number is None)
                 assert (r"\approx" in cell) == (number is not None and number.about)
 
 
@@ -113,12 +113,17 @@ def test_ten_tables_and_seven_figures_with_their_own_labels() -> None:
     assert len(paper.tables) == 10
 
 
+def test_notes_are_on_tables_and_figures_that_there_are() -> None:
+    names = {each.id for each in (*the_paper().tables, *the_paper().figures)}
+    assert all(note.on and names.issuperset(note.on) for note in the_paper().notes)
+
+
 def test_digits_are_kept_as_printed() -> None:
-    width = the_paper().table("tab:width_depth").rows[6]
+    width = the_paper().table("table-width-depth").rows[6]
     assert str(width.numbers[0]) == "1.040"
     assert width.numbers[0] is not None
     assert width.numbers[0].digits == 3
-    assert str(the_paper().table("tab:results").rows[0].numbers[-1]) == "82.04 ± 0.10"
+    assert str(the_paper().table("table-results").rows[0].numbers[-1]) == "82.04 ± 0.10"
 
 
 def test_rounded_and_cut_off_both_agree_and_nothing_else_does() -> None:
@@ -135,7 +140,7 @@ def test_rounded_and_cut_off_both_agree_and_nothing_else_does() -> None:
 def test_a_row_that_does_not_fit_its_table_is_refused() -> None:
     row = Row(("ER",), (Printed(Decimal("1")),))
     with pytest.raises(ValueError, match="ER of tab:x does not fit"):
-        Table("tab:x", "", (Column("Method", words=True),), (row,))
+        Table("table-x", "tab:x", "", "", (Column("Method", is_label=True),), (row,))
 
 
 def test_every_number_is_finite_and_no_deviation_is_negative() -> None:

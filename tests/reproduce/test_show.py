@@ -12,9 +12,9 @@ from sparc.data.benchmarks import find
 from sparc.experiment import Result, RunConfig
 from sparc.experiment.result import triangle
 from sparc.reproduce.catalog import EXHIBITS
-from sparc.reproduce.counts import SETS
-from sparc.reproduce.exhibit import Exhibit, FigureExhibit, needed
-from sparc.reproduce.plan import SCALES, wish
+from sparc.reproduce.counts import DATA_SETS
+from sparc.reproduce.exhibit import Exhibit, FigureExhibit
+from sparc.reproduce.plan import SCALES, RunSpec
 from sparc.reproduce.show import draw_exhibit, exhibit_tables, has_points, heading
 from sparc.reproduce.tables import Filled, fill
 
@@ -24,7 +24,7 @@ FIGURES = [exhibit for exhibit in EXHIBITS.values() if isinstance(exhibit, Figur
 
 def result(config: RunConfig) -> Result:
     benchmark = find(config.benchmark)
-    tasks, classes = benchmark.tasks, SETS[benchmark.source].classes
+    tasks, classes = benchmark.tasks, DATA_SETS[benchmark.source].classes
     rows = [[70.0 + task - stage + config.seed for task in range(stage + 1)] for stage in range(tasks)]
     return Result(
         config=json.loads(json.dumps(config.as_json())),
@@ -40,14 +40,14 @@ def result(config: RunConfig) -> Result:
         buffer_bytes=0,
         seconds={},
         state_sha256="",
-        data={"train": SETS[benchmark.source].train},
+        data={"train": DATA_SETS[benchmark.source].train},
         environment={},
         diagnostics={"head norm before": [2.0] * tasks, "head norm after": [1.0] * tasks},
     )
 
 
 def filled_with_all(exhibit: Exhibit, scale: str = "paper") -> Filled:
-    return fill(exhibit, [result(config) for config in needed(exhibit, SCALES[scale])], SCALES[scale])
+    return fill(exhibit, [result(config) for config in exhibit.needed(SCALES[scale])], SCALES[scale])
 
 
 def shown(filled: Filled, width: int = 100) -> str:
@@ -67,21 +67,21 @@ def test_every_one_fits_a_terminal_with_nothing_cut_short(exhibit: Exhibit) -> N
 
 def test_the_papers_line_stands_above_ours() -> None:
     lines = [line.split() for line in shown(filled_with_all(EXHIBITS["table-width-depth"])).splitlines()]
-    place = next(number for number, words in enumerate(lines) if words[:2] == ["1/2", "4"])
-    assert lines[place][-4:] == ["1.040", "49.03", "±", "0.05"]
-    assert lines[place + 1] == ["ours,", "3", "seeds", "1.0397", "✓", "69.00", "±", "1.00"]
+    line = next(number for number, texts in enumerate(lines) if texts[:2] == ["1/2", "4"])
+    assert lines[line][-4:] == ["1.040", "49.03", "±", "0.05"]
+    assert lines[line + 1] == ["ours,", "3", "seeds", "1.0397", "✓", "69.00", "±", "1.00"]
 
 
 def test_a_row_that_is_not_there_yet_has_no_numbers_below_the_papers() -> None:
-    assert wish("CLS-ER").missing
+    assert RunSpec("CLS-ER").missing
     lines = [line.split() for line in shown(filled_with_all(EXHIBITS["table-results"])).splitlines()]
-    place = next(number for number, words in enumerate(lines) if words[:1] == ["CLS-ER"])
-    assert lines[place + 1] == ["not", "there", "yet"]
+    line = next(number for number, texts in enumerate(lines) if texts[:1] == ["CLS-ER"])
+    assert lines[line + 1] == ["not", "there", "yet"]
 
 
 def test_different_numbers_of_seeds_are_told_cell_by_cell() -> None:
     exhibit, scale = EXHIBITS["table-results"], SCALES["paper"]
-    runs = [config for config in needed(exhibit, scale) if config.method == "sparc"]
+    runs = [config for config in exhibit.needed(scale) if config.method == "sparc"]
     some = [result(config) for config in runs if config.seed == 0 or config.benchmark == "seq-cifar100-5"]
     text = shown(fill(exhibit, some, scale), width=130)
     assert "ours (seeds)" in text
@@ -103,9 +103,9 @@ def test_every_figure_can_be_drawn_full_and_empty(exhibit: FigureExhibit, tmp_pa
             assert picture.format == "PNG"
             assert picture.width > 500
             assert len(picture.convert("RGB").getcolors(1 << 24) or []) > 20
-        assert has_points(filled) is (name == "full" and bool(needed(exhibit, SCALES["paper"])) and joint_is(exhibit))
+        assert has_points(filled) is (name == "full" and bool(exhibit.needed(SCALES["paper"])) and joint_is(exhibit))
 
 
 def joint_is(exhibit: FigureExhibit) -> bool:
     """Size against accuracy is relative to JOINT."""
-    return exhibit.id != "figure-size" or not wish("JOINT").missing
+    return exhibit.id != "figure-size" or not RunSpec("JOINT").missing

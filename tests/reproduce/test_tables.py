@@ -14,11 +14,12 @@ from sparc.experiment.identity import result_of
 from sparc.experiment.result import triangle
 from sparc.methods import METHODS
 from sparc.reproduce.catalog import EXHIBITS
-from sparc.reproduce.counts import SETS
-from sparc.reproduce.exhibit import CountExhibit, Exhibit, TableExhibit, needed
+from sparc.reproduce.counts import DATA_SETS
+from sparc.reproduce.exhibit import CountExhibit, Exhibit, TableExhibit
+from sparc.reproduce.measures import MEASURES
 from sparc.reproduce.paper import the_paper
-from sparc.reproduce.plan import SCALES, Scale, wish
-from sparc.reproduce.tables import MEASURES, PARAMETERS, PASSES, FilledTable, fill
+from sparc.reproduce.plan import SCALES, RunSpec, Scale
+from sparc.reproduce.tables import PARAMETERS, PASSES, FilledTable, fill
 
 PAPER = SCALES["paper"]
 EVERY = pytest.mark.parametrize("exhibit", EXHIBITS.values(), ids=lambda exhibit: exhibit.id)
@@ -27,13 +28,13 @@ EVERY = pytest.mark.parametrize("exhibit", EXHIBITS.values(), ids=lambda exhibit
 def result(config: RunConfig, accuracy: float, forgotten: float = 10.0, **changes: Any) -> Result:
     """Every task is learned to `accuracy` + what is `forgotten` of it later; Task-IL has 20 more of everything."""
     benchmark = find(config.benchmark)
-    tasks, pictures = benchmark.tasks, SETS[benchmark.source]
+    tasks, data = benchmark.tasks, DATA_SETS[benchmark.source]
     rows = [[accuracy] * stage + [accuracy + forgotten] for stage in range(tasks)]
     rows[-1][-1] = accuracy
     made = Result(
         config=json.loads(json.dumps(config.as_json())),
-        class_names=[str(label) for label in range(pictures.classes)],
-        sizes=[pictures.classes // tasks] * tasks,
+        class_names=[str(label) for label in range(data.classes)],
+        sizes=[data.classes // tasks] * tasks,
         class_il=triangle(rows),
         task_il=triangle([[value + 20 for value in row] for row in rows]),
         validation=None,
@@ -44,15 +45,15 @@ def result(config: RunConfig, accuracy: float, forgotten: float = 10.0, **change
         buffer_bytes=0,
         seconds={"train": [1.0] * tasks, "test": [1.0] * tasks},
         state_sha256="0" * 64,
-        data={"train": pictures.train},
+        data={"train": data.train},
         environment={},
     )
     return replace(made, **changes)
 
 
-def cells(table: FilledTable, *words: str) -> dict[str, str]:
-    (row,) = {row for row in table.rows if row.words[: len(words)] == words}
-    return dict(zip(table.measuring, map(str, row.ours), strict=True))
+def cells(table: FilledTable, *labels: str) -> dict[str, str]:
+    (row,) = {row for row in table.rows if row.labels[: len(labels)] == labels}
+    return dict(zip(table.number_titles, map(str, row.ours), strict=True))
 
 
 def test_mean_and_deviation_over_seeds_by_hand() -> None:
@@ -69,7 +70,7 @@ def test_mean_and_deviation_over_seeds_by_hand() -> None:
         "TinyImageNet (10T)\nClass-IL A_T (%)": "not run",
         "TinyImageNet (10T)\nTask-IL A_T (%)": "not run",
     }
-    (row,) = (row for row in table.rows if row.words == ("SPARC",))
+    (row,) = (row for row in table.rows if row.labels == ("SPARC",))
     assert row.seeds == {3}
     assert row.state == ""
     assert [str(number) for number in row.paper][3:5] == ["49.03 ± 0.05", "75.52 ± 0.11"]
@@ -77,8 +78,8 @@ def test_mean_and_deviation_over_seeds_by_hand() -> None:
 
 
 def test_one_seed_has_no_deviation_and_says_so() -> None:
-    (table,) = fill(EXHIBITS["table-results"], [result(wish("SPARC").config("seq-cifar100-5"), 48.0)], PAPER).tables
-    (row,) = (row for row in table.rows if row.words == ("SPARC",))
+    (table,) = fill(EXHIBITS["table-results"], [result(RunSpec("SPARC").config("seq-cifar100-5"), 48.0)], PAPER).tables
+    (row,) = (row for row in table.rows if row.labels == ("SPARC",))
     assert str(row.ours[3]) == "48.00"
     assert row.ours[3].as_json()["deviation"] is None
     assert row.seeds == {1}
@@ -116,32 +117,32 @@ def test_with_nothing_run_nothing_is_measured(exhibit: Exhibit, scale: Scale) ->
         for row in table.rows:
             assert not row.seeds
             assert isinstance(exhibit, CountExhibit) or row.state
-    assert all(not curve.points and curve.word for chart in filled.charts for curve in chart.curves)
-    assert scale.name in filled.scale_words
+    assert all(not curve.points and curve.reason for chart in filled.charts for curve in chart.curves)
+    assert scale.name in filled.scale_text
     assert json.loads(json.dumps(filled.as_json(), allow_nan=False))["id"] == exhibit.id
 
 
 @EVERY
 def test_a_missing_method_never_gets_a_number_however_much_has_been_run(exhibit: Exhibit) -> None:
-    results = [result(config, 40.0 + config.seed) for config in needed(exhibit, PAPER)]
+    results = [result(config, 40.0 + config.seed) for config in exhibit.needed(PAPER)]
     filled = fill(exhibit, results, PAPER)
     if isinstance(exhibit, TableExhibit) and not isinstance(exhibit, CountExhibit):
         (table,) = filled.tables
-        for row, printed in zip(table.rows, exhibit.table.rows, strict=True):
-            missing = exhibit.wish_of(printed).missing
+        for row, printed in zip(table.rows, exhibit.shown.rows, strict=True):
+            missing = exhibit.spec_of(printed).missing
             assert row.paper == printed.numbers
             assert row.state == missing
             assert any(each.values for each in row.ours) is not bool(missing)
             assert not missing or all(str(each) == "" for each in row.ours)
     for chart in filled.charts:
         for curve, filled_curve in zip(chart.chart.curves, chart.curves, strict=True):
-            if curve.wish.missing:
+            if curve.spec.missing:
                 assert filled_curve.points == ()
-                assert filled_curve.word == curve.wish.missing
+                assert filled_curve.reason == curve.spec.missing
 
 
 def test_every_column_of_the_paper_can_be_measured_or_counted() -> None:
-    titles = {column.title for table in the_paper().tables for column in table.measuring()}
+    titles = {column.title for table in the_paper().tables for column in table.number_columns}
     assert titles == {*MEASURES, *PASSES, PARAMETERS, "5 tasks", "10 tasks", "20 tasks"}
 
 
@@ -150,10 +151,10 @@ def test_counts_are_the_papers_but_for_two_that_do_not_follow() -> None:
     filled = fill(EXHIBITS["table-parameters"], [], SCALES["quick"])
     growth, elsewhere = filled.tables
     disagree = [
-        (*row.words, title, str(paper), str(ours))
+        (*row.labels, title, str(paper), str(ours))
         for table in (growth, elsewhere)
         for row in table.rows
-        for title, paper, ours in zip(table.measuring, row.paper, row.ours, strict=True)
+        for title, paper, ours in zip(table.number_titles, row.paper, row.ours, strict=True)
         if not ours.agrees
     ]
     assert disagree == [
@@ -165,9 +166,9 @@ def test_counts_are_the_papers_but_for_two_that_do_not_follow() -> None:
     assert any("1.97 does not follow" in note for note in filled.notes)
     assert any("2,645.05" in note for note in filled.notes)
     for row in growth.rows:
-        missing = wish(row.words[0]).missing
+        missing = RunSpec(row.labels[0]).missing
         assert row.state == (f"counted; {missing}" if missing else "counted")
-    assert {"CLS-ER", "TAMiL"} <= {row.words[0] for row in growth.rows if "not there yet" in row.state}
+    assert {"CLS-ER", "TAMiL"} <= {row.labels[0] for row in growth.rows if "not there yet" in row.state}
 
 
 def test_counts_at_the_papers_widths_do_not_change_with_the_scale() -> None:
@@ -185,16 +186,27 @@ def test_the_count_of_a_narrower_rival_is_its_own_and_not_held_against_the_paper
 
 def test_parameters_and_passes_of_every_method_that_is_there_need_no_run() -> None:
     (table,) = fill(EXHIBITS["table-results"], [], PAPER).tables
-    assert cells(table, "DER++")["forward passes"] == str(METHODS.find("der++").forward_passes)  # type: ignore[attr-defined]
-    assert cells(table, "PackNet")[PARAMETERS] == "22.38 ✗", "three numbers a weight in the paper, two here"
+    assert cells(table, "DER++")["forward passes"] == "3", "its batch, pictures with logits and pictures with labels"
     for row in table.rows:
-        counts = dict(zip(table.measuring, row.ours, strict=True))
-        assert bool(counts[PARAMETERS].values) is (row.state == "not run")
+        counts = dict(zip(table.number_titles, row.ours, strict=True))
+        assert bool(counts["forward passes"].values) is (row.state == "not run")
+        assert bool(counts[PARAMETERS].values) is (row.state == "not run" and row.labels != ("PackNet",))
+
+
+def test_parameters_of_a_method_that_keeps_more_than_nets_are_read_from_its_run() -> None:
+    run = result(RunConfig.default("seq-cifar100-5", "packnet"), 40.0, parameters=22_379_364)
+    (table,) = fill(EXHIBITS["table-results"], [run], PAPER).tables
+    assert cells(table, "PackNet")[PARAMETERS] == "22.38 ✗", "three numbers a weight in the paper, two here"
+
+
+def test_copies_of_the_net_are_counted_with_it() -> None:
+    (table,) = fill(EXHIBITS["table-non-exemplar"], [], PAPER).tables
+    assert cells(table, "LwF")[PARAMETERS] == "22.562 ✗", "a net and its teacher, with running statistics"
 
 
 def test_a_method_that_needs_the_task_has_no_class_il(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS.find("sgd"), "needs_task_id", True)
-    (table,) = fill(EXHIBITS["table-results"], [result(wish("SGD").config("seq-cifar100-5"), 40.0)], PAPER).tables
+    (table,) = fill(EXHIBITS["table-results"], [result(RunSpec("SGD").config("seq-cifar100-5"), 40.0)], PAPER).tables
     ours = cells(table, "SGD")
     assert ours["CIFAR100 (5T)\nClass-IL A_T (%)"] == "–"
     assert ours["CIFAR100 (5T)\nTask-IL A_T (%)"] == "60.00"
@@ -217,7 +229,7 @@ def test_a_result_belongs_to_exactly_its_config() -> None:
 def test_fewer_pictures_than_the_paper_had_are_told() -> None:
     config = RunConfig.default("seq-tinyimagenet", "sparc")
     part = fill(EXHIBITS["table-non-exemplar"], [result(config, 30.0, data={"train": 20_000})], PAPER)
-    assert "Measured were trained on 20,000 of tinyimagenet's 100,000 pictures." in part.notes
+    assert "Ours were trained on 20,000 of tinyimagenet's 100,000 pictures." in part.notes
     whole = fill(EXHIBITS["table-non-exemplar"], [result(config, 30.0)], PAPER)
     assert not any("trained on" in note for note in whole.notes)
 
@@ -234,14 +246,14 @@ def test_accuracy_on_each_task_at_the_end() -> None:
     (chart,) = fill(EXHIBITS["figure-taskwise"], [result(run, 50.0 + 2 * run.seed) for run in runs], PAPER).charts
     assert chart.curves[-1].points[0].deviation == pytest.approx(stdev([70, 72]))
     assert chart.curves[-1].about == "2 seeds"
-    assert chart.places == tuple(str(task) for task in range(1, 21))
+    assert chart.ticks == tuple(str(task) for task in range(1, 21))
 
 
 def test_stability_after_each_task_by_hand() -> None:
-    half = wish("SPARC", alpha=0.5).config("seq-cifar100-5")
+    half = RunSpec("SPARC", settings={"alpha": 0.5}).config("seq-cifar100-5")
     made = result(half, 0.0, class_il=triangle([[90.0], [80.0, 70.0], [60.0, 50.0, 40.0], [1.0, 2, 3, 4], [5.0] * 5]))
     assert points("figure-stability-alpha", [made]) == {"α = 0.5": [80.0, 55.0, 2.0, 5.0]}
-    assert fill(EXHIBITS["figure-stability-alpha"], [made], PAPER).charts[0].places == ("2", "3", "4", "5")
+    assert fill(EXHIBITS["figure-stability-alpha"], [made], PAPER).charts[0].ticks == ("2", "3", "4", "5")
 
 
 def test_task_probabilities_and_stages() -> None:
@@ -261,17 +273,15 @@ def test_head_norms_come_from_what_the_method_recorded_or_are_said_not_to_be_the
         "after re-normalization": norms["head norm after"],
     }
     left, right = fill(EXHIBITS["figure-head-norms"], [result(config, 40.0)], PAPER).charts
-    assert {curve.word for curve in left.curves} == {"not recorded: remove its runs, and they are run again"}
+    assert {curve.reason for curve in left.curves} == {"not recorded: remove its runs, and they are run again"}
     assert right.curves[0].points
 
 
-def test_size_is_shown_against_what_joint_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_is_shown_against_what_joint_reaches() -> None:
     sparc = result(RunConfig.default("seq-tinyimagenet", "sparc"), 30.0, parameters=1_926_694)
     without = fill(EXHIBITS["figure-size"], [sparc], PAPER).charts[0].curves[-1]
-    assert (without.points, without.word) == ((), f"JOINT {wish('JOINT').missing or 'not run'}")
-    joint = type("Joint", (METHODS.find("sgd"),), {"name": "joint"})
-    monkeypatch.setattr(METHODS, "classes", {**METHODS.classes, "joint": joint})
-    bounds = [result(config, 60.0) for config in wish("JOINT").configs("seq-tinyimagenet", PAPER)]
+    assert (without.points, without.reason) == ((), f"JOINT {RunSpec('JOINT').missing or 'not run'}")
+    bounds = [result(config, 60.0) for config in RunSpec("JOINT").configs("seq-tinyimagenet", PAPER)]
     size, height = fill(EXHIBITS["figure-size"], [sparc, *bounds], PAPER).charts[0].curves[-1].points
     assert (size.mean, height.mean) == (pytest.approx(1.926694), pytest.approx(50.0))
     assert Decimal("1.93") == Decimal(str(size))

@@ -25,7 +25,7 @@ from sparc.methods import METHODS
 from sparc.report.tables import plain_table
 from sparc.reproduce.catalog import EXHIBITS, find_exhibit
 from sparc.reproduce.estimate import estimate, images_per_second
-from sparc.reproduce.exhibit import Exhibit, FigureExhibit, missing_methods, needed
+from sparc.reproduce.exhibit import Exhibit, FigureExhibit
 from sparc.reproduce.plan import SCALES, Scale
 from sparc.reproduce.show import draw_exhibit, exhibit_tables, has_points, heading
 from sparc.reproduce.tables import Filled, fill
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
             raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
         check_output(given.figure)
     results = [run.measured for run in done_runs(given.out, warn)]
-    missing = [config for config in needed(exhibit, scale) if result_of(config, results) is None]
+    missing = [config for config in exhibit.needed(scale) if result_of(config, results) is None]
     runnable = _runnable(missing, given.data)
     runs: list[Run] = []
     if runnable and not given.dry_run:
@@ -103,7 +103,7 @@ def commands(configs: Sequence[RunConfig], given: Reproduce) -> dict[str, list[R
 
 def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
     config, method = seeds[0], METHODS.find(seeds[0].method)
-    words = ["sparc", "run", config.benchmark, "--method", config.method]
+    arguments = ["sparc", "run", config.benchmark, "--method", config.method]
     for mine, usual in (
         (config.settings, method.Settings()),
         (config.recipe, usual_recipe(method, find(config.benchmark))),
@@ -111,20 +111,21 @@ def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
         for each in fields(mine):
             value = getattr(mine, each.name)
             if value != getattr(usual, each.name):
-                words += [f"--{each.name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
-    words += ["--seed", str(config.seed), *(["--seeds", str(len(seeds))] if len(seeds) > 1 else [])]
-    words += ["--out", str(given.out), *(["--data", str(given.data)] if given.data is not None else [])]
-    return shlex.join(words)
+                text = f"{value:g}" if isinstance(value, float) else str(value)
+                arguments += [f"--{each.name.replace('_', '-')}", text]
+    arguments += ["--seed", str(config.seed), *(["--seeds", str(len(seeds))] if len(seeds) > 1 else [])]
+    arguments += ["--out", str(given.out), *(["--data", str(given.data)] if given.data is not None else [])]
+    return shlex.join(arguments)
 
 
 def _list(given: Reproduce, scale: Scale) -> int:
     results = [run.measured for run in done_runs(given.out, warn)]
     rows = [_needs(exhibit, results, scale, given.data) for exhibit in EXHIBITS.values()]
     if given.json:
-        print(json.dumps({"scale": {**asdict(scale), "words": scale.words}, "exhibits": rows}, allow_nan=False))
+        print(json.dumps({"scale": {**asdict(scale), "words": scale.text}, "exhibits": rows}, allow_nan=False))
         return 0
     console = Console()
-    console.print(f"The paper's tables and figures, {scale.words}", style="bold", highlight=False)
+    console.print(f"The paper's tables and figures, {scale.text}", style="bold", highlight=False)
     table = plain_table(
         "", "id, and what it shows", "runs\ndone", "rough\nhours", "data", "methods\nmissing", words=True
     )
@@ -133,7 +134,7 @@ def _list(given: Reproduce, scale: Scale) -> int:
     table.columns[0].min_width = max(map(len, EXHIBITS))
     for row in rows:
         runs = f"{row['done']} of {row['needed']}" if row["needed"] else "–"
-        hours = hours_words(row["hours"]) if row["done"] < row["needed"] else ""
+        hours = hours_text(row["hours"]) if row["done"] < row["needed"] else ""
         lacking = len(row["methods missing"])
         table.add_row(
             f"[bold]{row['id']}[/bold]\n{row['title']}",
@@ -154,22 +155,22 @@ def _list(given: Reproduce, scale: Scale) -> int:
 
 
 def _needs(exhibit: Exhibit, results: list[Result], scale: Scale, data: Path | None) -> dict[str, Any]:
-    configs = needed(exhibit, scale)
+    configs = exhibit.needed(scale)
     left = [config for config in configs if result_of(config, results) is None]
     benchmarks = dict.fromkeys(config.benchmark for config in configs)
     return {
         "id": exhibit.id,
-        "label": exhibit.label,
+        "label": exhibit.shown.label,
         "title": exhibit.title,
         "needed": len(configs),
         "done": len(configs) - len(left),
         "hours": sum(_hours(config) for config in left),
-        "data": {find(name).source: _data_word(name, data) for name in benchmarks},
-        "methods missing": missing_methods(exhibit),
+        "data": {find(name).source: _data_state(name, data) for name in benchmarks},
+        "methods missing": exhibit.missing_methods(),
     }
 
 
-def _data_word(benchmark: str, data: Path | None) -> str:
+def _data_state(benchmark: str, data: Path | None) -> str:
     if find(benchmark).present(data):
         return "there"
     return "to be fetched" if find(benchmark).fetchable() else "missing"
@@ -179,9 +180,9 @@ def _hours(config: RunConfig) -> float:
     return estimate(config, images_per_second(config))
 
 
-def hours_words(hours: float) -> str:
+def hours_text(hours: float) -> str:
     """
-    >>> hours_words(0.01), hours_words(3.14), hours_words(31.4), hours_words(1234.5)
+    >>> hours_text(0.01), hours_text(3.14), hours_text(31.4), hours_text(1234.5)
     ('< 0.1', '3.1', '31', '1,200')
     """
     return "< 0.1" if hours < 0.1 else f"{hours:.1f}" if hours < 10 else f"{float(f'{hours:.2g}'):,.0f}"
@@ -189,13 +190,13 @@ def hours_words(hours: float) -> str:
 
 def _runnable(configs: Sequence[RunConfig], data: Path | None) -> list[RunConfig]:
     """Without those whose pictures cannot be had; what is there comes first, and each set is loaded once."""
-    states = {name: _data_word(name, data) for name in dict.fromkeys(config.benchmark for config in configs)}
+    states = {name: _data_state(name, data) for name in dict.fromkeys(config.benchmark for config in configs)}
     order = [name for state in ("there", "to be fetched") for name in states if states[name] == state]
     return [config for name in order for config in configs if config.benchmark == name]
 
 
 def _announce(configs: list[RunConfig], at_a_time: int) -> None:
-    hours, few = hours_words(sum(map(_hours, configs))), min(at_a_time, len(configs))
+    hours, few = hours_text(sum(map(_hours, configs))), min(at_a_time, len(configs))
     Console(stderr=True).print(
         f"{counted(len(configs), 'run')} to do, {few} at a time, roughly {hours} hours if it were one after another; "
         "Ctrl-C stops, and the same command goes on",
@@ -216,14 +217,14 @@ def _about(command: str, configs: Sequence[RunConfig], given: Reproduce) -> dict
         "command": command,
         "configs": [config.as_json() for config in configs],
         "hours": sum(map(_hours, configs)),
-        "data": _data_word(configs[0].benchmark, given.data),
+        "data": _data_state(configs[0].benchmark, given.data),
     }
 
 
 def _print(filled: Filled, missing: Sequence[RunConfig], given: Reproduce, picture: Path | None) -> None:
     console = Console()
     console.print(heading(filled), style="bold", highlight=False)
-    console.print(filled.exhibit.caption, highlight=False)
+    console.print(filled.exhibit.shown.caption, highlight=False)
     for table in exhibit_tables(filled):
         console.print(table)
     for note in filled.notes:
@@ -231,9 +232,9 @@ def _print(filled: Filled, missing: Sequence[RunConfig], given: Reproduce, pictu
     if picture is not None or given.figure is not None:
         _say(console, f"picture: {picture or 'none, as there is nothing to draw yet'}")
     if missing:
-        _say(console, f"\nNot run, roughly {hours_words(sum(map(_hours, missing)))} hours in all:")
+        _say(console, f"\nNot run, roughly {hours_text(sum(map(_hours, missing)))} hours in all:")
     for command, configs in commands(missing, given).items():
-        state = _data_word(configs[0].benchmark, given.data)
+        state = _data_state(configs[0].benchmark, given.data)
         why = "" if state == "there" else f"  # {find(configs[0].benchmark).source} {state}"
         _say(console, f"  {command}{why}")
 

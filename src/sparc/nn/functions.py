@@ -53,7 +53,7 @@ _plain = False
 
 
 def _leave_to_autograd(x: Tensor) -> bool:
-    """Measured know nothing of autocast's mixed types either."""
+    """Ours know nothing of autocast's mixed types either."""
     return _plain or torch.is_autocast_enabled(x.device.type)
 
 

@@ -1,30 +1,27 @@
 """Every table and figure of the paper that shows results, by its name."""
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import Literal
 
 from sparc.discovery import unknown
-from sparc.reproduce.exhibit import (
-    Chart,
-    CountExhibit,
-    Curve,
-    Exhibit,
-    FigureExhibit,
+from sparc.report.labels import SETTING_TITLES
+from sparc.reproduce.exhibit import Chart, CountExhibit, Curve, Exhibit, FigureExhibit, TableExhibit
+from sparc.reproduce.measures import (
     Points,
     Setting,
-    TableExhibit,
+    accuracy_points,
+    after_each_task,
+    after_the_last_task,
     at_the_end,
-    last_stage,
     probabilities,
     recorded,
     stability_by_stage,
-    stages,
 )
 from sparc.reproduce.paper import Row
-from sparc.reproduce.plan import RunSpec, wish
+from sparc.reproduce.plan import RunSpec
 
-C5, C10, C20 = (f"Seq-CIFAR100 ({tasks}T)" for tasks in (5, 10, 20))
-TINY = "Seq-TinyImageNet (10T)"
-ALPHAS = (0.5, 0.9, 0.99, 1.0)
+C5, C20, TINY = "seq-cifar100-5", "seq-cifar100-20", "seq-tinyimagenet"
 
 
 def find_exhibit(name: str) -> Exhibit:
@@ -33,258 +30,132 @@ def find_exhibit(name: str) -> Exhibit:
     return EXHIBITS[name]
 
 
+def _by_method(buffer: int | None = None, label: int = 0) -> Callable[[Row], RunSpec]:
+    """What a row is run with that says no more than its method, with one of its labels."""
+    return lambda row: RunSpec(row.labels[label], buffer)
+
+
 def _width_and_depth(row: Row) -> RunSpec:
-    width, depth, _ = row.words
+    width, depth, _ = row.labels
     # Depth 4 is what suits the pictures, so that these rows are the usual runs.
     deep = {} if depth == "4" else {"depth": int(depth)}
-    return wish("SPARC", width=float(Fraction(width)), **deep)
+    return RunSpec("SPARC", settings={"width": float(Fraction(width)), **deep})
 
 
 def _same_backbone(row: Row) -> RunSpec:
-    if row.words[0] == "SPARC":
-        return wish("SPARC")
-    return wish(row.words[0], buffer=500, backbone="separable", width=2.5)
+    name, _ = row.labels
+    return RunSpec(name) if name == "SPARC" else RunSpec(name, 500, {"backbone": "separable", "width": 2.5})
 
 
-def _curves(names: str, stream: str, points: Points, buffer: int | None = None) -> tuple[Curve, ...]:
-    return tuple(Curve(name, wish(name, buffer), stream, points) for name in names.split(", "))
+def _methods(names: str, buffer: int | None = None) -> dict[str, RunSpec]:
+    return {name: RunSpec(name, buffer) for name in names.split(", ")}
 
 
-def _against_joint(title: str, setting: Setting, names: str) -> Chart:
+def _curves(specs: Mapping[str, RunSpec], benchmark: str, points: Points) -> tuple[Curve, ...]:
+    return tuple(Curve(name, spec, benchmark, points) for name, spec in specs.items())
+
+
+def _accuracy_by_task(
+    setting: Setting, kind: Literal["lines", "bars"], specs: Mapping[str, RunSpec], benchmark: str
+) -> Chart:
+    title, curves = (
+        f"{SETTING_TITLES[setting]} accuracy",
+        _curves(specs, benchmark, accuracy_points(setting, at_the_end)),
+    )
+    return Chart(f"{title} at the end, in percent", "task", f"{title}, %", kind, curves)
+
+
+def _against_joint(setting: Setting, names: str) -> Chart:
+    title, points = SETTING_TITLES[setting], accuracy_points(setting, after_the_last_task)
     return Chart(
         f"{title} accuracy relative to JOINT's, in percent",
         "parameters, M",
         f"{title} A_T, % of JOINT's",
         "scatter",
-        _curves(names, TINY, last_stage(setting), buffer=200),
-        reference=Curve("JOINT", wish("JOINT"), TINY, last_stage(setting)),
+        _curves(_methods(names, buffer=200), TINY, points),
+        reference=Curve("JOINT", RunSpec("JOINT"), TINY, points),
     )
 
 
-_COUNTING = (
-    "A ResNet-18 has 11.22 M parameters; the paper's 11.23 has batch norm's running statistics in it as well, and its "
-    "counts of SPARC have not."
-)
-_PNN = (
-    "PNNs are counted as the field's implementation stores them, with copies of all older columns in each new one; "
-    "kept once, they are 104.65, 231.82 and 520.89 M."
-)
-_PASSES = "Passes are those of the methods as they are built here: DER++ and ER-ACE replay in passes of their own."
-_PACKNET = (
-    "PackNet has one owner a weight here, which counts as a parameter; the paper's 33.6 has three numbers a weight."
-)
-_LWF = "LwF has two ResNet-18s for 200 classes here, its net and its teacher; 22.67 does not follow from them."
-_TINY_COUNT = (
-    "1.97 does not follow from the layout that gives every other count of SPARC: 10 tasks of 20 classes make 1.9267 M."
-)
-_BASELINES = "The rivals' numbers in the paper are of others, with other recipes."
+def _figure(name: str, *charts: Chart) -> FigureExhibit:
+    return FigureExhibit(name, charts)
 
-EXHIBITS = {
-    exhibit.id: exhibit
-    for exhibit in (
-        TableExhibit(
-            "table-results",
-            "tab:results",
-            "Accuracy, rehearsal with a buffer of 200",
-            (_COUNTING, _PNN, _PACKNET, _PASSES),
-            lambda row: wish(row.words[0], buffer=200),
-        ),
-        TableExhibit(
-            "table-results-500",
-            "tab:results_200",
-            "Accuracy, rehearsal with a buffer of 500",
-            (_COUNTING, _PASSES),
-            lambda row: wish(row.words[0], buffer=500),
-        ),
-        TableExhibit(
-            "table-non-exemplar",
-            "tab:necil_new",
-            "Methods that keep no pictures",
-            (_TINY_COUNT, _LWF, _BASELINES),
-        ),
-        TableExhibit(
-            "table-width-depth",
-            "tab:width_depth",
-            "SPARC's width and depth",
-            ("Two settings are printed twice in the paper, and so they are here.",),
-            _width_and_depth,
-        ),
-        CountExhibit(
-            "table-parameters",
-            "tab:parameter",
-            "Growth of the number of parameters",
-            (
-                _COUNTING,
-                "CLS-ER is three ResNet-18s; TAMiL two, without running statistics, each with an auto-encoder of 64 "
-                "hidden units a task.",
-                _PNN,
-                "PNNs of 20 tasks make 2,644.85 M when counted like those of 5 and 10; no way of counting was found "
-                "that gives 2,645.05.",
-                "7.855 M are printed as 7.85 and 735.286 M as 735.28, the next digit cut off.",
-                _TINY_COUNT,
+
+_THREE = _methods("ER, DER++, SPARC", buffer=500)
+_ALL: tuple[Exhibit, ...] = (
+    TableExhibit("table-results", _by_method(buffer=200)),
+    TableExhibit("table-results-500", _by_method(buffer=500)),
+    TableExhibit("table-non-exemplar", _by_method()),
+    TableExhibit("table-width-depth", _width_and_depth),
+    CountExhibit("table-parameters", _by_method()),
+    TableExhibit("table-isolation", lambda row: RunSpec(row.labels[0], settings={"width": float(row.labels[1])})),
+    TableExhibit("table-efficiency", _by_method()),
+    TableExhibit("table-metrics", _by_method(buffer=500, label=1)),
+    TableExhibit("table-same-backbone", _same_backbone),
+    TableExhibit("table-miniimagenet", _by_method(buffer=100)),
+    _figure(
+        "figure-taskwise",
+        _accuracy_by_task("task_il", "lines", _methods("PNNs, CPG, PAE, CLIP, NISPA, PackNet, SPARC"), C20),
+    ),
+    _figure(
+        "figure-size",
+        _against_joint("class_il", "ER, DER++, ER-ACE, Co²L, GCR, CLS-ER, OCDNet, TAMiL, TriRE, SPARC"),
+        _against_joint("task_il", "ALASSO, UCB, oEWC, SI, BMKP, PackNet, SPARC"),
+    ),
+    _figure(
+        "figure-stability-alpha",
+        Chart(
+            "Stability after each task, Class-IL, in percent",
+            "after task",
+            "Stability, %",
+            "lines",
+            _curves(
+                {f"α = {alpha:g}": RunSpec("SPARC", settings={"alpha": alpha}) for alpha in (0.5, 0.9, 0.99, 1.0)},
+                C5,
+                accuracy_points("class_il", stability_by_stage),
             ),
+            first=2,
         ),
-        TableExhibit(
-            "table-isolation",
-            "tab:inf_consolidation",
-            "SPARC against complete isolation",
-            (),
-            lambda row: wish(row.words[0], width=float(row.words[1])),
-        ),
-        TableExhibit(
-            "table-efficiency",
-            "tab:peft",
-            "Accuracy for every million parameters",
-            ("The rivals tune a Vision Transformer that was trained on ImageNet-21k before.",),
-        ),
-        TableExhibit(
-            "table-metrics",
-            "tab:performance_metrics",
-            "Forgetting, stability, plasticity",
-            (
-                "The paper does not name the buffer: 500 is taken, which is nearest to its other tables. Nor does it "
-                "say with what setting SPARC has 53.51 here and 49.03 there: its usual one is taken.",
-            ),
-            lambda row: wish(row.words[1], buffer=500),
-        ),
-        TableExhibit(
-            "table-same-backbone",
-            "tab:my_label",
-            "Rivals on a net like SPARC's",
-            ("7.855 M are printed as 7.85, the next digit cut off.",),
-            _same_backbone,
-        ),
-        TableExhibit(
-            "table-miniimagenet",
-            "tab:imagenet_results",
-            "Accuracy on Seq-MiniImageNet",
-            (_COUNTING, _PASSES),
-            lambda row: wish(row.words[0], buffer=100),
-        ),
-        FigureExhibit(
-            "figure-taskwise",
-            "fig:nispa",
-            "Task-IL accuracy on each of 20 tasks",
-            (),
-            (
-                Chart(
-                    "Task-IL accuracy at the end, in percent",
-                    "task",
-                    "Task-IL accuracy, %",
-                    "lines",
-                    _curves("PNNs, CPG, PAE, CLIP, NISPA, PackNet, SPARC", C20, at_the_end("task_il")),
-                ),
-            ),
-        ),
-        FigureExhibit(
-            "figure-size",
-            "fig:size_vs_performance",
-            "Size against accuracy",
-            (
-                "The source does not list the Class-IL methods, nor the buffer: those of table-results with a "
-                "buffer of 200 are taken.",
-            ),
-            (
-                _against_joint(
-                    "Class-IL", "class_il", "ER, DER++, ER-ACE, Co²L, GCR, CLS-ER, OCDNet, TAMiL, TriRE, SPARC"
-                ),
-                _against_joint("Task-IL", "task_il", "ALASSO, UCB, oEWC, SI, BMKP, PackNet, SPARC"),
-            ),
-        ),
-        FigureExhibit(
-            "figure-stability-alpha",
-            "fig:stability_alpha",
-            "Stability against α",
-            (
-                "The source names neither the values of α nor the stream: these four on Seq-CIFAR100 (5T) are taken; "
-                "with α = 1 the semantic memory stays as the first task left it.",
-            ),
-            (
-                Chart(
-                    "Stability after each task, Class-IL, in percent",
-                    "after task",
-                    "Stability, %",
-                    "lines",
-                    tuple(
-                        Curve(f"α = {alpha:g}", wish("SPARC", alpha=alpha), C5, stability_by_stage) for alpha in ALPHAS
-                    ),
-                    first=2,
-                ),
-            ),
-        ),
-        FigureExhibit(
-            "figure-head-norms",
-            "fig:l2_weights",
-            "Head norms and re-normalization",
-            ("The norm of a head is taken to be that of a class's weights, in the mean over its classes.",),
-            (
-                Chart(
-                    "L2 norm of each task's head",
-                    "task",
-                    "L2 norm",
-                    "bars",
-                    tuple(
-                        Curve(f"{when} re-normalization", wish("SPARC"), C5, recorded(f"head norm {when}"))
-                        for when in ("before", "after")
-                    ),
-                ),
-                Chart(
-                    "Class-IL accuracy at the end, in percent",
-                    "task",
-                    "Class-IL accuracy, %",
-                    "bars",
-                    (
-                        Curve("re-normalization", wish("SPARC"), C5, at_the_end("class_il")),
-                        Curve("weight alignment", wish("weight alignment"), C5, at_the_end("class_il")),
-                    ),
-                ),
-            ),
-        ),
-        FigureExhibit(
-            "figure-taskwise-class-il",
-            "fig:taskwise_performance",
-            "Class-IL accuracy on each of 5 tasks",
-            ("The text names ER and DER++ beside SPARC.",),
-            (
-                Chart(
-                    "Class-IL accuracy at the end, in percent",
-                    "task",
-                    "Class-IL accuracy, %",
-                    "bars",
-                    _curves("ER, DER++, SPARC", C5, at_the_end("class_il"), buffer=500),
-                ),
-            ),
-        ),
-        FigureExhibit(
-            "figure-task-probabilities",
-            "fig:task_probabilities",
-            "Where test pictures land",
-            ("The source does not list the methods, nor the buffer: ER and DER++ with 500 pictures are taken.",),
-            (
-                Chart(
-                    "Share of the test pictures that is given a class of each task, in percent",
-                    "task",
-                    "share, %",
-                    "bars",
-                    _curves("ER, DER++, SPARC", C5, probabilities, buffer=500),
-                ),
-            ),
-        ),
-        FigureExhibit(
-            "figure-longer-sequences",
-            "fig:sequential_performance",
-            "Accuracy along 5, 10 and 20 tasks",
-            ("The paper does not name the buffer: 500 is taken. Its text speaks of 50 tasks too, its caption not.",),
+    ),
+    _figure(
+        "figure-head-norms",
+        Chart(
+            "L2 norm of each task's head",
+            "task",
+            "L2 norm",
+            "bars",
             tuple(
-                Chart(
-                    f"Class-IL accuracy after each of {tasks} tasks, in percent",
-                    "after task",
-                    "A_τ, %",
-                    "lines",
-                    _curves("ER, DER++, SPARC", stream, stages("class_il"), buffer=500),
-                )
-                for tasks, stream in {5: C5, 10: C10, 20: C20}.items()
+                Curve(f"{when} re-normalization", RunSpec("SPARC"), C5, recorded(f"head norm {when}"))
+                for when in ("before", "after")
             ),
         ),
-    )
-}
+        _accuracy_by_task(
+            "class_il", "bars", {"re-normalization": RunSpec("SPARC"), **_methods("weight alignment")}, C5
+        ),
+    ),
+    _figure("figure-taskwise-class-il", _accuracy_by_task("class_il", "bars", _THREE, C5)),
+    _figure(
+        "figure-task-probabilities",
+        Chart(
+            "Share of the test pictures that is given a class of each task, in percent",
+            "task",
+            "share, %",
+            "bars",
+            _curves(_THREE, C5, probabilities),
+        ),
+    ),
+    _figure(
+        "figure-longer-sequences",
+        *(
+            Chart(
+                f"Class-IL accuracy after each of {tasks} tasks, in percent",
+                "after task",
+                "A_τ, %",
+                "lines",
+                _curves(_THREE, f"seq-cifar100-{tasks}", accuracy_points("class_il", after_each_task)),
+            )
+            for tasks in (5, 10, 20)
+        ),
+    ),
+)
+EXHIBITS = {exhibit.id: exhibit for exhibit in _ALL}

@@ -1,28 +1,37 @@
-"""What the paper's nets hold and compute, by arithmetic: no net is built, as some of them fit no memory.
+"""Parameters as the paper counts them; large nets lie on torch's meta device, where they take no memory.
 
 The paper does not count in one way. SPARC's numbers are parameters alone. A ResNet-18 of 11.22 M parameters is printed
-as 11.23, which is what it has with batch norm's running statistics. PNNs are counted as the field's implementation,
-Mammoth's, stores them. What is worked out here is counted as the paper counts.
+as 11.23, which is what it has with batch norm's running statistics; CLS-ER is three of those. TAMiL is two without
+them, each with an auto-encoder of 64 hidden units a task. PNNs are counted as the field's implementation, Mammoth's,
+stores them: every column has room for all classes, and copies of all columns before it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
+
+import torch
+from torch import Generator
 
 from sparc.data.benchmarks import find
-from sparc.data.stream import equal_sizes
-from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
-from sparc.nn.sparc import layout
+from sparc.data.imageset import SMALLEST_SIDE
+from sparc.methods import Method, Settings
+from sparc.methods.parts.single import NetSettings
+from sparc.nn import ResNet, SparcNet
+from sparc.nn.backbone import Backbone, new_backbone
+from sparc.nn.growing import GrowingNet
+from sparc.nn.head import count_parameters
+from sparc.nn.progressive import ProgressiveNet
+from sparc.reproduce.plan import find_method
+from sparc.train import Work, count_kept, measure_work
 
 CHANNELS = 3
-SPARC_FAMILY = frozenset({"sparc", "isolation", "weight-alignment"})
-"""Methods with a working memory a task; all others have nets as wide as ResNet-18 is."""
+_SMALLEST = NetSettings(width=1 / 32, depth=1)
+HIDDEN_UNITS = 64
+"""Of TAMiL's auto-encoders."""
 
 
 @dataclass(frozen=True)
-class Pictures:
+class DataSet:
     """What a data set of the paper has when it is whole."""
 
     classes: int
@@ -30,176 +39,90 @@ class Pictures:
     train: int
 
 
-SETS = {
-    "digits": Pictures(10, 8, 1_437),
-    "cifar10": Pictures(10, 32, 50_000),
-    "cifar100": Pictures(100, 32, 50_000),
-    "tinyimagenet": Pictures(200, 64, 100_000),
-    "miniimagenet": Pictures(100, 84, 50_000),
+DATA_SETS = {
+    "cifar10": DataSet(10, 32, 50_000),
+    "cifar100": DataSet(100, 32, 50_000),
+    "tinyimagenet": DataSet(200, 64, 100_000),
+    "miniimagenet": DataSet(100, 84, 50_000),
 }
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The shape of a method's net on a stream."""
-
-    sizes: Sequence[int]
-    """Classes of each task."""
-    side: int
-    width: float
-    depth: int
-    shared: float
-    separable: bool
-    """Of depth-wise separable convolutions; else a ResNet."""
-
-    @property
-    def filters(self) -> list[int]:
-        return layer_filters(self.width, self.depth)
-
-    @property
-    def classes(self) -> int:
-        return sum(self.sizes)
+@cache
+def measured_work(method: type[Method]) -> Work:
+    """Of the smallest net that it can have: passes do not depend on the width."""
+    return measure_work(method, 2, _smallest_settings(method), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE))
 
 
-def layout_of(method: str, settings: Mapping[str, Any], benchmark: str) -> Layout:
-    known = find(benchmark)
-    pictures = SETS[known.source]
-    family = method in SPARC_FAMILY
-    return Layout(
-        sizes=equal_sizes(pictures.classes, known.tasks),
-        side=pictures.side,
-        width=settings.get("width", 0.5 if family else 1.0),
-        depth=settings.get("depth") or suitable_depth((pictures.side, pictures.side)),
-        shared=0.0 if method == "isolation" or not family else settings.get("shared", 0.5),
-        separable=family or settings.get("backbone") == "separable",
-    )
+def _smallest_settings(method: type[Method]) -> Settings:
+    settings = method.Settings()
+    if isinstance(settings, NetSettings):
+        return replace(settings, width=_SMALLEST.width, depth=_SMALLEST.depth)
+    return settings
 
 
-def parameters(method: str, settings: Mapping[str, Any], benchmark: str) -> int | None:
-    """How many a method ends with on a stream, counted as the paper counts; None where no way to is known.
+def backbone_of(method: type[Method] | None, settings: Settings) -> Backbone:
+    """What a method's net, or each of its nets, is made of; without a method, the paper's rivals' ResNet."""
+    separable = method is not None and method.kind == "sparc"
+    return getattr(settings, "backbone", "separable" if separable else "resnet")
 
-    >>> parameters("sparc", {}, "seq-cifar100-5"), parameters("er", {}, "seq-cifar100-5")
-    (1039659, 11229752)
+
+@cache
+def parameters(name: str, settings: Settings, benchmark: str, as_built: bool = False) -> int | None:
+    """How many a method that the paper prints ends with, counted as the paper counts.
+
+    That is a single net unless the paper has more; or, as the method is built here, as many as it keeps, and None where
+    it keeps other things than nets.
+
+    >>> parameters("ER", NetSettings(), "seq-cifar100-5"), parameters("CLS-ER", NetSettings(), "seq-cifar100-5")
+    (11229752, 33689256)
     """
-    count = _COUNTS.get(method)
-    return count(layout_of(method, settings, benchmark)) if count else None
+    method, stream = find_method(name), find(benchmark)
+    if not isinstance(settings, NetSettings):
+        return None
+    data, backbone = DATA_SETS[stream.source], backbone_of(method, settings)
+    # Nets like SPARC's are small, and drawing normal numbers on the meta device would import torch's compiler.
+    with torch.device("meta" if backbone == "resnet" else "cpu"):
+        if method is not None and method.kind == "sparc":
+            return _sparc(settings, stream.tasks, data.classes, data.side)
+        if name == "PNNs":
+            return _progressive(settings, stream.tasks, data.classes, data.side)
+        net = _single_net(backbone, settings, data.side, data.classes)
+    if name == "TAMiL":
+        features = net.head.in_features
+        attention = 2 * features * HIDDEN_UNITS + features + HIDDEN_UNITS
+        return 2 * (count_parameters(net) + stream.tasks * attention)
+    nets = 3 if name == "CLS-ER" else _nets_kept(method) if as_built and method is not None else 1
+    statistics = sum(buffer.numel() for buffer in net.buffers()) if isinstance(net, ResNet) else 0
+    return nets * (count_parameters(net) + statistics) or None
 
 
-@dataclass(frozen=True)
-class Work:
-    """What one picture's way through a net asks for."""
-
-    multiply_adds: int
-    outputs: int
-    """Numbers in the maps that come out of its convolutions."""
-
-
-def work_of(method: str, settings: Mapping[str, Any], benchmark: str) -> Work:
-    """Of the net that is trained, shortcuts and head left out."""
-    net = layout_of(method, settings, benchmark)
-    side, total, outputs = net.side, 0, 0
-    if net.separable:
-        for unit in layout(CHANNELS, net.filters, 0):
-            side = -(-side // unit.stride)
-            total += side * side * unit.channels * (9 + unit.own)
-            outputs += side * side * unit.own
-        return Work(total, outputs)
-    total, outputs = side * side * 9 * CHANNELS * net.filters[0], side * side * net.filters[0]
-    for inputs, out, stride in _blocks(net.filters):
-        side = -(-side // stride)
-        total += side * side * out * 9 * (inputs + out)
-        outputs += 2 * side * side * out
-    return Work(total, outputs)
+def _nets_kept(method: type[Method]) -> int:
+    """How many copies of its net it is made of, without anything beside them; 0 if there is something."""
+    net = _single_net(backbone_of(method, method.Settings()), _SMALLEST, SMALLEST_SIDE, classes=4)
+    kept = count_kept(method, [2, 2], _smallest_settings(method), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE))
+    nets, rest = divmod(kept, count_parameters(net))
+    return 0 if rest else nets
 
 
-def separable_parameters(net: Layout) -> int:
-    """A working memory and a head a task, and the semantic memory."""
-    units = layout(CHANNELS, net.filters, net.shared)
-    semantic = sum(unit.shared * unit.channels for unit in units)
-    working = sum(
-        (9 + unit.own) * unit.channels  # filters
-        + 2 * (unit.own + unit.shared)  # batch norm
-        + (2 * unit.channels if unit.stride > 1 else 0)  # shortcut
-        for unit in units
-    )
-    return semantic + sum(working + _head(net, classes) for classes in net.sizes)
+def _single_net(backbone: Backbone, settings: NetSettings, side: int, classes: int) -> GrowingNet:
+    net = new_backbone(backbone, CHANNELS, (side, side), settings.width, settings.depth, Generator())
+    net.add_classes(classes)
+    return net
 
 
-def one_separable_parameters(net: Layout) -> int:
-    """The same as one net for all tasks."""
-    return separable_parameters(Layout([net.classes], net.side, net.width, net.depth, 0, True))
+def _sparc(settings: NetSettings, tasks: int, classes: int, side: int) -> int:
+    shared = getattr(settings, "shared", 0.0)  # complete isolation has no such setting
+    net = SparcNet(CHANNELS, (side, side), settings.width, settings.depth, shared)
+    return count_parameters(net.semantic) + tasks * count_parameters(net.add_task(classes // tasks))
 
 
-def resnet_parameters(net: Layout, classes: int, statistics: bool = False) -> int:
-    """With batch norm's running means and variances, and how many batches each has seen, if those are asked for."""
-    body = 9 * CHANNELS * net.filters[0] + 2 * net.filters[0]
-    body += sum(_block(*block) for block in _blocks(net.filters))
-    return body + _head(net, classes) + (_statistics(net) if statistics else 0)
-
-
-def progressive_parameters(net: Layout) -> int:
-    """PNNs as Mammoth stores them: every column has room for all classes, and copies of all columns before it."""
-    tasks, last = len(net.sizes), net.filters[-1]
-    body = resnet_parameters(net, 0)
-    total = tasks * (body + _head(net, net.classes))
-    for older in range(1, tasks):
-        side = net.side
-        for inputs, out in pairwise(net.filters):
-            total += older * inputs * side * side  # a scale for each place of each channel
-            total += older * inputs * inputs + inputs + _lateral(inputs, out)
-            side = -(-side // 2)
-        total += older * last + older * last * last + last + _head(net, net.classes)
-        total += older * (body - 2 * net.filters[0])  # the copies use the new column's first batch norm
-    return total
-
-
-def attention_parameters(net: Layout) -> int:
-    """TAMiL: two nets, each with an auto-encoder of 64 hidden units a task."""
-    features, hidden = net.filters[-1], 64
-    attention = 2 * features * hidden + features + hidden
-    return 2 * (resnet_parameters(net, net.classes) + len(net.sizes) * attention)
-
-
-def _nets(number: int, net: Layout) -> int:
-    if net.separable:
-        return number * one_separable_parameters(net)
-    return number * resnet_parameters(net, net.classes, statistics=True)
-
-
-_COUNTS: dict[str, Callable[[Layout], int]] = {
-    **dict.fromkeys(SPARC_FAMILY, separable_parameters),
-    **dict.fromkeys(("joint", "sgd", "er", "der++", "er-ace"), partial(_nets, 1)),
-    "cls-er": partial(_nets, 3),
-    "tamil": attention_parameters,
-    "pnn": progressive_parameters,
-}
-
-
-def _head(net: Layout, classes: int) -> int:
-    return (net.filters[-1] + 1) * classes
-
-
-def _blocks(filters: list[int]) -> list[tuple[int, int, int]]:
-    """Channels in, channels out and stride of every residual block."""
-    blocks, inputs = [], filters[0]
-    for layer, out in enumerate(filters):
-        for block in range(BLOCKS):
-            blocks.append((inputs, out, 2 if layer and not block else 1))
-            inputs = out
-    return blocks
-
-
-def _block(inputs: int, out: int, stride: int) -> int:
-    shortcut = inputs * out + 2 * out if stride > 1 or inputs != out else 0
-    return 9 * inputs * out + 9 * out * out + 4 * out + shortcut
-
-
-def _lateral(inputs: int, out: int) -> int:
-    return _block(inputs, out, 2) + (BLOCKS - 1) * _block(out, out, 1)
-
-
-def _statistics(net: Layout) -> int:
-    widths = [net.filters[0]]
-    for inputs, out, stride in _blocks(net.filters):
-        widths += [out] * (3 if stride > 1 or inputs != out else 2)
-    return 2 * sum(widths) + len(widths)
+def _progressive(settings: NetSettings, tasks: int, classes: int, side: int) -> int:
+    net = ProgressiveNet(CHANNELS, (side, side), settings.width, settings.depth)
+    for _ in range(3):
+        net.add_task(classes)
+    # From the second on, a column has adapters, which grow by as much with each column before it.
+    first, second, third = map(count_parameters, net.columns)
+    columns = first + sum(second + older * (third - second) for older in range(tasks - 1))
+    # A copy has neither head nor adapters, and uses the first batch norm of the column that it lies in.
+    copy = first - count_parameters(net.all_columns()[0].head) - 2 * net.filters[0]
+    return columns + tasks * (tasks - 1) // 2 * copy

@@ -1,4 +1,4 @@
-"""The paper as data: what its tables and figures print, and nothing of ours.
+"""The paper as data: what its tables and figures print, which of our names its names stand for, and notes on it.
 
 `paper.json` has every number of every table's body; labels are those of the LaTeX source, names as they are printed.
 """
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from sparc.from_json import build
 
@@ -39,6 +40,10 @@ class Printed:
         """
         return any(exact.quantize(self.value, rounding) == self.value for rounding in (ROUND_HALF_UP, ROUND_DOWN))
 
+    def as_json(self) -> dict[str, Any]:
+        deviation = None if self.deviation is None else float(self.deviation)
+        return {"value": float(self.value), "deviation": deviation, "printed": str(self)}
+
     def __str__(self) -> str:
         return ("≈ " if self.about else "") + str(self.value) + (f" ± {self.deviation}" if self.deviation else "")
 
@@ -48,37 +53,51 @@ class Column:
     title: str
     stream: str = ""
     """What is measured on, where the column and not the row says so."""
-    words: bool = False
-    """Tells rows apart rather than measuring them."""
+    is_label: bool = False
+    """It tells rows apart rather than measuring them."""
 
 
 @dataclass(frozen=True)
 class Row:
-    words: tuple[str, ...]
+    labels: tuple[str, ...]
     """By which it differs from the other rows, such as the method."""
     numbers: tuple[Printed | None, ...]
     """None where a dash is printed."""
 
 
 @dataclass(frozen=True)
-class Table:
+class Shown:
+    """A table, or a figure that shows results."""
+
+    id: str
     label: str
+    """In the LaTeX source."""
+    title: str
     caption: str
-    """In our words."""
+    """In our words, as the title is."""
+
+
+@dataclass(frozen=True)
+class Table(Shown):
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
     def __post_init__(self) -> None:
-        words = sum(column.words for column in self.columns)
         for row in self.rows:
-            if (len(row.words), len(row.numbers)) != (words, len(self.columns) - words):
-                raise ValueError(f"the row {' '.join(row.words)} of {self.label} does not fit its columns")
+            if (len(row.labels), len(row.numbers)) != (len(self.label_columns), len(self.number_columns)):
+                raise ValueError(f"the row {' '.join(row.labels)} of {self.label} does not fit its columns")
 
-    def naming(self) -> list[Column]:
-        return [column for column in self.columns if column.words]
+    @property
+    def label_columns(self) -> list[Column]:
+        return [column for column in self.columns if column.is_label]
 
-    def measuring(self) -> list[Column]:
-        return [column for column in self.columns if not column.words]
+    @property
+    def number_columns(self) -> list[Column]:
+        return [column for column in self.columns if not column.is_label]
+
+    def cells(self, row: Row) -> list[tuple[Column, Printed | None]]:
+        """What a row has in each column of numbers."""
+        return list(zip(self.number_columns, row.numbers, strict=True))
 
 
 @dataclass(frozen=True)
@@ -90,30 +109,43 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Figure:
-    label: str
-    caption: str
+class Figure(Shown):
     printed: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the paper leaves open and what was taken, or why numbers differ."""
+
+    text: str
+    on: tuple[str, ...]
+    """Names of tables and figures."""
 
 
 @dataclass(frozen=True)
 class Paper:
     title: str
+    streams: dict[str, str]
+    """Our benchmarks by the names that it prints."""
+    aliases: dict[str, str]
+    """Our titles of methods that it calls otherwise."""
+    twice_as_long: dict[str, tuple[str, ...]]
+    """Its list of exceptions, methods by benchmark, with 100 epochs a task instead of 50."""
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
-    """Those that show results."""
+    notes: tuple[Note, ...]
 
-    def table(self, label: str) -> Table:
-        return next(table for table in self.tables if table.label == label)
+    def table(self, name: str) -> Table:
+        return next(table for table in self.tables if table.id == name)
 
-    def figure(self, label: str) -> Figure:
-        return next(figure for figure in self.figures if figure.label == label)
+    def figure(self, name: str) -> Figure:
+        return next(figure for figure in self.figures if figure.id == name)
 
 
 @cache
 def the_paper() -> Paper:
     """
-    >>> the_paper().table("tab:parameter").rows[-1].numbers[1]
+    >>> the_paper().table("table-parameters").rows[-1].numbers[1]
     Printed(value=Decimal('1.90'), deviation=None, about=False)
     """
     content = resources.files(__package__).joinpath("paper.json").read_text(encoding="utf-8")

@@ -1,27 +1,17 @@
-"""From what the paper prints to what is run: methods and streams by our names, at a scale that a machine can bear."""
+"""From what the paper prints to what is run: methods by our names, at a scale that a machine can bear."""
 
+import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from sparc.data.benchmarks import find
 from sparc.experiment.config import RunConfig, usual_recipe
-from sparc.methods import METHODS
+from sparc.methods import METHODS, Method
 from sparc.methods.parts.single import NetSettings
-from sparc.reproduce.counts import SPARC_FAMILY
+from sparc.reproduce.paper import the_paper
 from sparc.text import counted
-
-STREAMS = {
-    "Seq-CIFAR10 (5T)": "seq-cifar10",
-    "Seq-CIFAR100 (5T)": "seq-cifar100-5",
-    "Seq-CIFAR100 (10T)": "seq-cifar100-10",
-    "Seq-CIFAR100 (20T)": "seq-cifar100-20",
-    "Seq-TinyImageNet (10T)": "seq-tinyimagenet",
-    "Seq-MiniImageNet (20T)": "seq-miniimagenet",
-}
-_OTHER_NAMES = {"PNNs": "pnn", "Complete Param. Isolation": "isolation", "weight alignment": "weight-alignment"}
-_REHEARSAL = {"er", "der++", "er-ace", "co2l", "gcr", "cls-er", "ocdnet", "tamil", "trire", "lider"}
-_TWICE_AS_LONG = {("seq-tinyimagenet", method) for method in ("er", "der++", "gcr", "sparcl-ewc")}
-"""The paper's list of exceptions: 100 epochs instead of 50."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +26,9 @@ class Scale:
     """Of the nets that are not SPARC's, as a share of the paper's."""
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """
-        >>> SCALES["quick"].words
+        >>> SCALES["quick"].text
         "scale quick: 1 epoch a task where the paper has 50, 1 seed, rivals' nets at 1/4 of their width"
         """
         epochs = counted(_epochs(50, self), "epoch")
@@ -55,11 +45,9 @@ SCALES = {
 
 def scaled(config: RunConfig, scale: Scale) -> RunConfig:
     """What the paper would have, with fewer epochs and, where the net is a rival's, fewer filters."""
-    recipe = replace(config.recipe, epochs=_epochs(config.recipe.epochs, scale))
-    if config.method in SPARC_FAMILY:
-        return replace(config, recipe=recipe)
-    assert isinstance(config.settings, NetSettings), "the paper's rivals are nets with a width"
-    settings = replace(config.settings, width=config.settings.width * scale.rival_width)
+    recipe, settings = replace(config.recipe, epochs=_epochs(config.recipe.epochs, scale)), config.settings
+    if isinstance(settings, NetSettings) and METHODS.find(config.method).kind != "sparc":
+        settings = replace(settings, width=settings.width * scale.rival_width)
     return replace(config, recipe=recipe, settings=settings)
 
 
@@ -72,26 +60,34 @@ class RunSpec:
     """What a row of a table, or a curve, would be run with."""
 
     name: str
-    """As the paper prints it."""
-    method: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    """The method's, as the paper prints it."""
+    buffer: int | None = None
+    """Old pictures that are kept, if the method keeps any."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Other settings than the method's usual ones."""
+
+    @property
+    def method(self) -> type[Method] | None:
+        return find_method(self.name)
 
     @property
     def missing(self) -> str:
         """Why it cannot be run; empty if it can."""
-        if self.method not in METHODS.classes:
+        if self.method is None:
             return "not there yet"
-        known = {each.name for each in fields(METHODS.find(self.method).Settings)}
-        lacking = sorted(self.settings.keys() - known)
-        return f"not there yet: {self.method} has no --{lacking[0]}" if lacking else ""
+        lacking = sorted(self.settings.keys() - _names(self.method))
+        return f"not there yet: {self.method.name} has no --{lacking[0]}" if lacking else ""
 
     def config(self, benchmark: str) -> RunConfig:
         """As the paper has it, with its first seed."""
-        method, stream = METHODS.find(self.method), find(benchmark)
-        recipe = usual_recipe(method, stream)
-        if (benchmark, self.method) in _TWICE_AS_LONG:
+        method = self.method
+        assert method is not None, f"{self.name} is {self.missing}"
+        recipe = usual_recipe(method, find(benchmark))
+        if self.name in the_paper().twice_as_long.get(benchmark, ()):
             recipe = replace(recipe, epochs=2 * recipe.epochs)
-        return RunConfig(benchmark, self.method, method.Settings(**self.settings), recipe)
+        has_buffer = self.buffer is not None and "buffer_size" in _names(method)
+        settings = {**self.settings, **({"buffer_size": self.buffer} if has_buffer else {})}
+        return RunConfig(benchmark, method.name, method.Settings(**settings), recipe)
 
     def configs(self, benchmark: str, scale: Scale) -> list[RunConfig]:
         """One a seed; none where it cannot be run."""
@@ -101,13 +97,25 @@ class RunSpec:
         return [replace(first, seed=seed) for seed in range(scale.seeds)]
 
 
-def wish(name: str, buffer: int | None = None, **settings: Any) -> RunSpec:
-    """By the method's name as it is printed; a buffer is for those that have one.
+def find_method(printed: str) -> type[Method] | None:
+    """The method that goes by this name or title, however it is spelled; None where it is not there yet.
 
-    >>> wish("DER++", buffer=500), wish("SPARC", buffer=500).settings
-    (RunSpec(name='DER++', method='der++', settings={'buffer_size': 500}), {})
+    >>> find_method("PNNs").name, find_method("Complete Param. Isolation").name, find_method("weight alignment").name
+    ('pnn', 'isolation', 'weight-alignment')
     """
-    method = _OTHER_NAMES.get(name, name.lower().replace("²", "2"))
-    if buffer is not None and method in _REHEARSAL:
-        settings = {"buffer_size": buffer, **settings}
-    return RunSpec(name, method, settings)
+    wanted = _normalized(the_paper().aliases.get(printed, printed))
+    methods = METHODS.classes.values()
+    return next((each for each in methods if wanted in map(_normalized, (each.name, each.title))), None)
+
+
+def _normalized(name: str) -> str:
+    """
+    >>> _normalized("Co²L"), _normalized("PNNs"), _normalized("weight alignment")
+    ('co2l', 'pnn', 'weightalignment')
+    """
+    return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", name).casefold()).removesuffix("s")
+
+
+def _names(method: type[Method]) -> set[str]:
+    """Of its settings."""
+    return {each.name for each in fields(method.Settings)}

@@ -1,6 +1,7 @@
 """The paper's tables and figures for people to look at: the paper's numbers beside ours, and the scale on all of it."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 
@@ -14,6 +15,7 @@ from sparc.report.comparison import Cell
 from sparc.report.drawing import Drawing, arranged
 from sparc.report.tables import plain_table
 from sparc.reproduce.exhibit import Chart
+from sparc.reproduce.paper import Printed
 from sparc.reproduce.tables import Filled, FilledChart, FilledCurve, FilledRow, FilledTable
 from sparc.text import counted
 
@@ -22,28 +24,37 @@ WIDTH = 560.0
 
 
 def heading(filled: Filled) -> str:
-    return f"{filled.exhibit.id} ({filled.exhibit.label}), {filled.scale_words}"
+    return f"{filled.exhibit.id} ({filled.exhibit.shown.label}), {filled.scale_text}"
 
 
 def exhibit_tables(filled: Filled) -> list[Table]:
-    return [*(_table(table) for table in filled.tables), *(_numbers(each) for each in filled.charts)]
+    return [*map(_table, filled.tables), *map(_numbers, filled.charts)]
 
 
 def _table(filled: FilledTable) -> Table:
     """Two lines a row, the paper's, then ours; where there is one number a row, side by side."""
-    if len(filled.measuring) == 1:
-        return _side_by_side(filled)
-    passes = [number for number, title in enumerate(filled.measuring) if title.endswith("passes")]
-    table = plain_table(filled.title, *filled.naming, *_joined(filled.measuring, passes, "passes\nF, B"))
-    for column in table.columns[: len(filled.naming)]:
-        column.justify = "left"
+    if len(filled.number_titles) == 1:
+        (what,) = filled.number_titles
+        table = _labelled(filled, f"{what}\npaper", "\nours")
+        for row in filled.rows:
+            (paper,), (ours,) = row.paper, row.ours
+            table.add_row(*row.labels, _printed(paper), _coloured(str(ours) or row.state))
+        return table
+    passes = [column for column, title in enumerate(filled.number_titles) if title.endswith("passes")]
+    table = _labelled(filled, *_joined(filled.number_titles, passes, "passes\nF, B"))
     table.columns[0].no_wrap = True
     for row in filled.rows:
-        printed = ["–" if number is None else str(number) for number in row.paper]
-        table.add_row(*row.words, *_joined(printed, passes))
+        table.add_row(*row.labels, *_joined([_printed(number) for number in row.paper], passes))
         state, texts = _ours(row)
-        blank = [""] * (len(row.words) - 1)
+        blank = [""] * (len(row.labels) - 1)
         table.add_row(f"[dim] {state}", *blank, *(f"[bold]{_coloured(text)}" for text in _joined(texts, passes)))
+    return table
+
+
+def _labelled(filled: FilledTable, *number_titles: str) -> Table:
+    table = plain_table(filled.title, *filled.label_titles, *number_titles)
+    for column in table.columns[: len(filled.label_titles)]:
+        column.justify = "left"
     return table
 
 
@@ -66,15 +77,8 @@ def _ours(row: FilledRow) -> tuple[str, list[str]]:
     return "ours (seeds)", several
 
 
-def _side_by_side(filled: FilledTable) -> Table:
-    (what,) = filled.measuring
-    table = plain_table(filled.title, *filled.naming, f"{what}\npaper", "\nours")
-    for column in table.columns[: len(filled.naming)]:
-        column.justify = "left"
-    for row in filled.rows:
-        (paper,), (ours,) = row.paper, row.ours
-        table.add_row(*row.words, "–" if paper is None else str(paper), _coloured(str(ours) or row.state))
-    return table
+def _printed(number: Printed | None) -> str:
+    return "–" if number is None else str(number)
 
 
 def _coloured(text: str) -> str:
@@ -82,7 +86,7 @@ def _coloured(text: str) -> str:
 
 
 def _numbers(filled: FilledChart) -> Table:
-    """The numbers of a chart: a line an x value, a column a curve; of a scatter, a line a curve."""
+    """What a chart shows: a line a tick, a column a curve; of a scatter, a line a curve."""
     chart = filled.chart
     if chart.kind == "scatter":
         table = plain_table(chart.title, "method", chart.x, chart.y, "")
@@ -91,8 +95,9 @@ def _numbers(filled: FilledChart) -> Table:
             table.add_row(curve.name, *(map(str, curve.points) if curve.points else ("", "")), curve.about)
         return table
     table = plain_table(chart.title, chart.x, *(f"{curve.name}\n{curve.about}" for curve in filled.curves))
-    for index, x in enumerate(filled.places):
-        table.add_row(x, *(str(curve.points[index]) if index < len(curve.points) else "" for curve in filled.curves))
+    columns = [map(str, curve.points) for curve in filled.curves]
+    for tick, *points in zip_longest(filled.ticks, *columns, fillvalue=""):
+        table.add_row(tick, *points)
     return table
 
 
@@ -105,7 +110,7 @@ def draw_exhibit(filled: Filled, path: Path) -> Path:
     from sparc.report.raster import png  # half a second, which tables should not wait for
 
     title = f"{filled.exhibit.id}: {filled.exhibit.title}"
-    lines = wrap(filled.scale_words, width=75 * min(2, len(filled.charts)))
+    lines = wrap(filled.scale_text, width=75 * min(2, len(filled.charts)))
     write_atomic(path, png(arranged(title, lines, list(map(_drawing, filled.charts)), columns=2), scale=2))
     return path
 
@@ -122,7 +127,7 @@ def _drawing(filled: FilledChart) -> Drawing:
         sizes = [x for x, *_ in points] or [1.0]
         x = Axis(f"{chart.x} (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
         return charts.points(heading, x, y, series, WIDTH)
-    last = chart.first + max(len(filled.places), 1) - 1
+    last = chart.first + max(len(filled.ticks), 1) - 1
     if chart.kind == "lines":
         return charts.lines(heading, Axis(chart.x, chart.first, last, integers=True), y, series, WIDTH)
     x = Axis(chart.x, chart.first - 0.5, last + 0.5, integers=True)
