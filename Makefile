@@ -35,11 +35,11 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
 # DATA is where the data sets lie, if not where `sparc run` looks by itself. Runs that are there are not made again.
-METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,lwf,oewc,oewc:strength=0.3,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
+METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,lwf,oewc,oewc:lam=0.3,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
 FROM_DATA = $(if $(DATA),--data "$(DATA)")
 results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)
-	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
+	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
 	for runs in sparc methods; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt

@@ -296,7 +296,7 @@ def test_held_out_accuracy_is_shown(quick: list[str], tmp_path: Path, capsys: py
 
 def test_a_terminal_without_our_letters_is_no_traceback() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "sparc", "benchmarks"]
+    command = [sys.executable, "-m", "sparc", "methods"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert b"?" in done.stdout

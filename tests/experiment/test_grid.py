@@ -1,5 +1,6 @@
 """Many runs: each is done once, whoever does it and whatever becomes of the workers."""
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -134,6 +135,14 @@ def test_a_stop_leaves_checkpoints_to_go_on_from(tmp_path: Path, expected: list[
         run_grid(jobs(tmp_path), Processes(1), Killer())
     assert list(tmp_path.rglob("step-*"))
     assert digests(run_grid(jobs(tmp_path), Processes(2))) == expected
+
+
+@pytest.mark.long
+def test_a_system_that_cannot_fork_starts_workers_anew(
+    tmp_path: Path, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    assert digests(run_grid(jobs(tmp_path, 1), Processes(1))) == expected[:1]
 
 
 def test_what_failed_before_a_stop_is_not_told_as_done(tmp_path: Path) -> None:

@@ -172,5 +172,5 @@ def test_more_tasks_than_a_byte_can_name_are_refused(stream: Stream) -> None:
 @pytest.mark.long
 def test_it_gets_through_digits_with_its_own_recipe(tmp_path: Path) -> None:
     """With frozen norms and a rate of 0.03 the second task ended in NaN."""
-    result = run(RunConfig.default("seq-digits", "packnet"), tmp_path).result
+    result = run(RunConfig.default("seq-digits", "packnet"), Workplace(tmp_path)).measured
     assert result.metrics()["task_il"].accuracy > 97
