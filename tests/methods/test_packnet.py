@@ -8,7 +8,7 @@ from torch import Tensor
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.experiment import RunConfig, run
+from sparc.experiment import RunConfig, Workplace, run
 from sparc.methods import Recipe
 from sparc.methods.masks.packnet import PackNet, PackNetSettings
 from sparc.train import Trainer, seeded
@@ -173,4 +173,4 @@ def test_more_tasks_than_a_byte_can_name_are_refused(stream: Stream) -> None:
 def test_it_gets_through_digits_with_its_own_recipe(tmp_path: Path) -> None:
     """With frozen norms and a rate of 0.03 the second task ended in NaN."""
     result = run(RunConfig.default("seq-digits", "packnet"), Workplace(tmp_path)).measured
-    assert result.metrics()["task_il"].accuracy > 97
+    assert result.metrics["task_il"].accuracy > 97
