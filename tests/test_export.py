@@ -15,6 +15,7 @@ from sparc.export import Exported, export_onnx
 from sparc.methods.sparc.sparc import SparcSettings
 from sparc.model_file import Model, ModelInfo
 from sparc.model_input import InputShape
+from sparc.nn.inference import InferenceNet
 from sparc.nn.sparc import SparcNet
 from tests.models import learned_task
 
@@ -156,14 +157,14 @@ def test_another_answer_is_not_written(tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "birds.onnx"
     path.write_bytes(b"the old one")
     # A fold that forgets something is what the comparison is there for.
-    fold = sparc.export.InferenceNet.of
+    fold = InferenceNet.of
 
     def forgetful(net: SparcNet) -> object:
         folded = fold(net)
         folded.convs[2].bias[1] += 0.01
         return folded
 
-    monkeypatch.setattr(sparc.export.InferenceNet, "of", forgetful)
+    monkeypatch.setattr(InferenceNet, "of", forgetful)
     with pytest.raises(InputError, match="does not answer as the net does"):
         export_onnx(birds, path, pictures(4))
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("birds.onnx", b"the old one")]

@@ -39,7 +39,7 @@ def test_what_asdict_takes_apart_is_put_together_again() -> None:
         ({"parts": {}}, "parts should be a list"),
         ({"parts": [3]}, "parts should be an object"),
         ({"parts": [{}]}, "name is missing"),
-        ({"parts": [{"name": 3}]}, "name should be a text"),
+        ({"parts": [{"name": 3}]}, "name should be text"),
         ({"parts": [{"name": "a", "pair": [1]}]}, "pair should be a list of 2"),
         ({"parts": [{"name": "a", "pair": [1, 2.5]}]}, "pair should be a whole number"),
         ({"parts": [{"name": "a", "pair": [True, 2]}]}, "pair should be a whole number"),

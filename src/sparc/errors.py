@@ -1,4 +1,4 @@
-"""The one exception that speaks to the user."""
+"""The one exception that speaks to the user, and checks that raise it."""
 
 import math
 

@@ -23,7 +23,7 @@ from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.model_file import Model, ModelInfo
-from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
+from sparc.nn.inference import FoldedConv, FoldedMemory
 from sparc.predictor import best_of_outputs
 
 FORMAT = "sparc-onnx"
@@ -62,7 +62,7 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     shape = model.info.shape
     if images.dtype != torch.uint8 or images.shape[1:] != (shape.channels, *shape.image_size) or not len(images):
         raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(images)}")
-    content = _serialized(onnx, InferenceNet.of(model.net).memories(), model.info)
+    content = _serialized(onnx, model.inference.memories(), model.info)
     run = _runner(runtime, content)
     difference = _compare(model, run, images)
     single = _milliseconds(run, images[:1].numpy())
@@ -205,9 +205,7 @@ def _compare(model: Model, run: Callable[[np.ndarray], np.ndarray], images: Tens
 
 def _expected(model: Model, images: Tensor) -> Tensor:
     """The net's own scores, the largest output of each class."""
-    training = model.net.training
-    logits: Tensor = model.net.eval()(Augment(model.info.mean, model.info.std).normalize(images))
-    model.net.train(training)
+    logits: Tensor = model.net(Augment(model.info.mean, model.info.std).normalize(images))
     return best_of_outputs(model.info, logits)
 
 

@@ -68,7 +68,8 @@ def _build(kind: Any, value: Any, where: str) -> Any:
             pass
         raise ValueError(f"{where} should be a finite number")
     if kind is float or not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
-        raise ValueError(f"{where} should be a {({float: 'number', int: 'whole number', str: 'text'}).get(kind, kind)}")
+        wanted = {float: "a number", int: "a whole number", str: "text", bool: "true or false"}
+        raise ValueError(f"{where} should be {wanted.get(kind, kind)}")
     return value
 
 

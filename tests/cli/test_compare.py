@@ -1,10 +1,12 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sparc.cli.compare import chosen
 from sparc.cli.main import main
+from sparc.experiment import find_runs
 
 QUICK = ["compare", "seq-digits", "--seeds", "2", "--set", "epochs=1", "batch_size=128", "width=0.125", "tasks=2"]
 
@@ -111,3 +113,11 @@ def test_bad_input_gets_one_sentence(
     assert sentence in captured.err
     assert len(captured.err.splitlines()) == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_of_ones_own_is_compared_on(picture_folder: Callable[..., Path], tmp_path: Path) -> None:
+    folder = picture_folder()
+    words = ["--methods", "sgd", "--seeds", "1", "--set", "epochs=1", "width=0.125", "tasks=2", "image_size=8"]
+    assert main(["compare", str(folder), *words, "--workers", "1", "--out", str(tmp_path / "runs")]) == 0
+    (run,) = find_runs([tmp_path / "runs"])
+    assert len(run.measured.sizes) == 2

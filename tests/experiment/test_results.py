@@ -50,7 +50,7 @@ def test_a_result_with_whole_numbers_is_read(tmp_path: Path) -> None:
         ({"config": {"benchmark": "b", "method": "m", "seed": True}}, "a seed"),
         ({"environment": {"torch": [[[[[[[1]]]]]]]}}, "plain values"),
         ({"environment": {"torch": float("inf")}}, "plain values"),
-        ({"class_names": [1, 2, 3]}, "class_names should be a text"),
+        ({"class_names": [1, 2, 3]}, "class_names should be text"),
         ({"class_names": ["a"]}, "sizes should add up"),
         ({"sizes": [3, 0]}, "sizes should add up"),
         ({"sizes": []}, "seconds should be"),

@@ -89,7 +89,7 @@ class GridView(GridWatcher):
         if run.state == "failed":
             how = "failed as before" if run.note in self.reasons else f"failed: {run.note}"
             self.reasons.add(run.note)
-        elif row.begun is None:
+        elif run.was_there or row.begun is None:
             how = "done, as it was there already"
         else:
             how = f"done in {duration(time.monotonic() - row.begun)}"

@@ -48,7 +48,7 @@ def with_new_flags(arguments: list[str], renamed: Mapping[str, str]) -> list[str
     >>> with_new_flags(["--lr=1", "--epochs", "3"], {"batch": "batch_size"})
     ['--lr=1', '--epochs', '3']
     """
-    flags = {f"--{old}": f"--{new.replace('_', '-')}" for old, new in renamed.items()}
+    flags = {f"--{old}".replace("_", "-"): f"--{new}".replace("_", "-") for old, new in renamed.items()}
     current = []
     for argument in arguments:
         flag, equals, value = argument.partition("=")

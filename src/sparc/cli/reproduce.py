@@ -111,8 +111,9 @@ def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
         for each in fields(mine):
             value = getattr(mine, each.name)
             if value != getattr(usual, each.name):
-                text = f"{value:g}" if isinstance(value, float) else str(value)
-                arguments += [f"--{each.name.replace('_', '-')}", text]
+                values = [] if value is True else value if isinstance(value, tuple) else [value]
+                texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in values]
+                arguments += [f"--{each.name.replace('_', '-')}", *texts]
     arguments += ["--seed", str(config.seed), *(["--seeds", str(len(seeds))] if len(seeds) > 1 else [])]
     arguments += ["--out", str(given.out), *(["--data", str(given.data)] if given.data is not None else [])]
     return shlex.join(arguments)

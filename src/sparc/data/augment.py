@@ -41,7 +41,7 @@ class Augment:
     padding: int = 0
     """Black pixels on every side before a random crop of the old size."""
     flip: bool = False
-    """Mirror every other picture, left to right."""
+    """Mirror a picture, left to right, half of the time."""
 
     @classmethod
     def fitted(cls, images: ImageSet, padding: int = 0, flip: bool = False) -> Self:

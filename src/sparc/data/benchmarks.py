@@ -69,6 +69,12 @@ class OwnBenchmark(Benchmark):
             return super().load(data, image_size, progress)
         return sources.Folder(self.folder, image_size).load(progress=progress)
 
+    def present(self, data: Path | None = None) -> bool:
+        return self.folder is not None or super().present(data)
+
+    def fetchable(self) -> bool:
+        return self.folder is None and super().fetchable()
+
     def task_count(self, classes: int) -> int:
         """Five tasks, or fewer where that leaves less than two classes for one."""
         return min(self.tasks, max(classes // 2, 1))

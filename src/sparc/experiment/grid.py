@@ -35,7 +35,7 @@ class Job:
         return f"{self.label or self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
 
     def failed(self, why: str) -> Run:
-        """The run that it came to nothing as."""
+        """Its run, failed for this reason."""
         return Run(self.workplace.out, self.config.as_json(), "failed", why)
 
 
@@ -86,7 +86,8 @@ def run_grid(jobs: Sequence[Job], executor: Executor, watcher: GridWatcher | Non
     there = {out: done_runs(out, warn=lambda sentence: None) for out in {job.workplace.out for job in jobs}}
     runs: dict[int, Run] = {}
     for number, job in enumerate(jobs):
-        if (done := find_done(job.config, there[job.workplace.out], job.workplace.bf16)) is not None:
+        done = find_done(job.config, there[job.workplace.out], job.workplace.bf16)
+        if done is not None and not job.workplace.fresh:
             runs[number] = done
             watcher.ended(number, done)
     missing = {number: job for number, job in enumerate(jobs) if number not in runs}

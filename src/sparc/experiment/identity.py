@@ -87,9 +87,10 @@ def find_done(config: RunConfig, runs: Iterable[Run], bf16: bool = False) -> Run
 
 
 def result_of(config: RunConfig, results: Iterable[Result]) -> Result | None:
-    """The result of exactly this config, if it is there; of several, the one with the most pictures."""
+    """The result of exactly this config, in full precision, if it is there; of several, that on the most pictures."""
     wanted = config.as_json()
-    return max((result for result in results if result.config == wanted), key=_images, default=None)
+    found = (result for result in results if result.config == wanted and not result.environment.get("bf16"))
+    return max(found, key=_images, default=None)
 
 
 def _with_config(config: RunConfig, runs: Iterable[Run], bf16: bool) -> list[Run]:

@@ -24,6 +24,7 @@ from sparc.experiment.workplace import Workplace
 from sparc.files import clear_parts, locked
 from sparc.methods import METHODS, Method, Settings
 from sparc.methods.parts.costs import buffer_bytes
+from sparc.nn.pretrained import digest_of
 from sparc.train import (
     Checkpointer,
     Checkpoints,
@@ -199,11 +200,7 @@ def _class_il(stages: list[Evaluation]) -> Matrix | None:
 
 def state_digest(method: Method) -> str:
     """A digest of the whole state, to the bit."""
-    digest = hashlib.sha256()
-    for name, value in sorted(method.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+    return digest_of(method.state_dict()).hexdigest()
 
 
 def _fingerprint(splits: Splits) -> str:

@@ -91,7 +91,7 @@ class Phase:
 
 
 class Method(ResizableBuffers, ABC):
-    """A way of learning a stream. A file in a sub-folder here with a subclass that has a `name` is a method."""
+    """A way of learning a stream. A file in a sub-folder of `methods` with a subclass that has a `name` is one."""
 
     name: ClassVar[str]
     title: ClassVar[str]

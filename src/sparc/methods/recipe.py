@@ -43,7 +43,7 @@ class Recipe:
     """Share of each label that is given to all classes alike."""
 
     def __post_init__(self) -> None:
-        if not self.epochs >= 1:
+        if self.epochs < 1:
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if self.batch_size < 2:
             raise InputError(f"--batch-size {self.batch_size} is too small for batch norm: give at least 2")
@@ -78,7 +78,7 @@ class Recipe:
         >>> [Recipe(epochs=4, lr=1.0, milestones=(0.5,)).lr_at(epoch) for epoch in range(4)]
         [1.0, 1.0, 0.1, 0.1]
         """
-        lr = self.lr * self.lr_drop ** sum(epoch >= share * self.epochs for share in self.milestones)
+        lr = self.lr * self.lr_drop ** sum(epoch >= milestone * self.epochs for milestone in self.milestones)
         if self.schedule == "cosine":
             lr = lr * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         if self.schedule == "linear":

@@ -1,13 +1,22 @@
 """Weights that somebody else has trained, which nobody changes: a checkpoint names them and does not hold them."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from sparc.errors import InputError
+
+
+def digest_of(state: Mapping[str, Tensor]) -> "hashlib._Hash":
+    """Of all tensors of a state and their names, to the bit."""
+    total = hashlib.sha256()
+    for name, value in sorted(state.items()):
+        total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        total.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return total
 
 
 class Pretrained(nn.Module):
@@ -36,11 +45,7 @@ class Pretrained(nn.Module):
 
     def digest(self) -> bytes:
         """By which the weights are known, all of them and their names."""
-        total = hashlib.sha256()
-        for name, value in sorted(self.net.state_dict().items()):
-            total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-            total.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return total.digest()
+        return digest_of(self.net.state_dict()).digest()
 
     def get_extra_state(self) -> Tensor:
         return torch.frombuffer(bytearray(self.digest()), dtype=torch.uint8)

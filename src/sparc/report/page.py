@@ -180,7 +180,7 @@ def _filter(rows: Sequence[Row]) -> str:
 
 
 def _kind(row: Row) -> str:
-    return getattr(row.results[0], "kind", "")
+    return row.results[0].kind
 
 
 def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:

@@ -23,6 +23,8 @@ class TensorBoard(RunWatcher):
         self.steps = 0
 
     def started(self, tasks: int, folder: Path) -> None:
+        if self.writer:
+            self.writer.close()
         self.folder, self.writer, self.steps = folder / "tensorboard", None, 0
 
     def resumed(self, where: str, steps: int) -> None:

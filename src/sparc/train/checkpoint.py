@@ -25,7 +25,7 @@ FORMAT = 1
 KEPT = 2
 """The newest, and the one before it for when the newest cannot be read."""
 KEYS = {"format", "run", "environment", "step", "state.safetensors", "about"}
-"""Of what `state.json` says."""
+"""What `state.json` has."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,5 +50,5 @@ def evaluate(
 
 
 def accuracy(chosen: Tensor, labels: Tensor) -> float:
-    """In percent."""
+    """The share of pictures that were given their label, in percent."""
     return 100 * int((chosen == labels).sum()) / len(labels)

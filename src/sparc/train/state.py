@@ -44,7 +44,7 @@ class TrainingReport:
 
 @dataclass(frozen=True)
 class StageReport:
-    """What stands after a task."""
+    """What stands after a task, which is counted from 1."""
 
     task: int
     test: Evaluation

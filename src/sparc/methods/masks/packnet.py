@@ -31,7 +31,7 @@ from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 
 UNKNOWN_SHARE = 0.5
-"""Of the free weights that is given up where nobody knows how many tasks will come."""
+"""The share of the free weights that is given up where nobody knows how many tasks will come."""
 
 DEAD_ON = 256
 """Pictures that tell which channels nothing comes through."""
@@ -123,10 +123,11 @@ class PackNet(SingleNet):
             self.reset_dead_channels(task.train.images[:DEAD_ON])
 
     @torch.no_grad()
-    def reset_dead_channels(self, pictures: Tensor) -> None:
-        """A filter that was given up whole leaves batch norm a variance of 0, which is about to be frozen.
+    def reset_dead_channels(self, images: Tensor) -> None:
+        """Set batch norm's statistics to 0 and 1 where nothing comes through.
 
-        Whatever a later task put there would come out three hundred times as large.
+        A filter that was given up whole leaves a variance of 0, which is about to be frozen, and whatever a later task
+        put there would come out three hundred times as large.
         """
 
         def reset(norm: nn.BatchNorm2d, inputs: tuple[Tensor], _: Tensor) -> None:
@@ -138,7 +139,7 @@ class PackNet(SingleNet):
 
         handles = [norm.register_forward_hook(reset) for norm in self._norms()]
         self.net.eval()
-        self.net(self.augment.normalize(pictures.to(self.device)))
+        self.net(self.augment.normalize(images.to(self.device)))
         for handle in handles:
             handle.remove()
 

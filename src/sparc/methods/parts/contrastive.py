@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 def supervised_contrastive(
     features: Tensor, labels: Tensor, temperature: float, anchors: Tensor | None = None
 ) -> Tensor:
-    """Of views, [N, D], several a picture or of a class, normalized here.
+    """The loss of feature vectors [N, D], several of a picture or of a class; they are normalized here.
 
     With `anchors`, a mask of N, only those are drawn to others of their class; the rest only push away.
 

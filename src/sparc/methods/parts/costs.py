@@ -19,7 +19,7 @@ def kept_by_part(method: Method) -> dict[str, int]:
 
 
 def buffer_bytes(method: Method) -> int:
-    """Of old pictures, and of what belongs to them."""
+    """Bytes of old pictures that are kept, and of what belongs to them."""
     return sum(module.bytes for module in method.modules() if isinstance(module, Buffer))
 
 

@@ -9,7 +9,7 @@ from sparc.errors import InputError
 from sparc.nn.resizable_buffers import TensorList
 
 MOST_TASKS = 255
-"""That a byte can tell apart, where 0 is nobody's."""
+"""How many tasks a byte can tell apart, as 0 is nobody's."""
 
 
 class WeightOwners(TensorList):

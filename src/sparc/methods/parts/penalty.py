@@ -39,7 +39,7 @@ class QuadraticPenalty(SingleNet):
 
     @torch.no_grad()
     def consolidate(self, importance: list[Tensor], keep: float = 1.0) -> None:
-        """Anchor the parameters where they are, and add to a share of what was important before, if it is positive."""
+        """Anchor the parameters where they are; importance is `keep` of the old plus the new, never below 0."""
         grown = [extended(old, new) for old, new in zip(self.importance, importance, strict=True)]
         self.importance.set([(keep * old + new).clamp_min(0) for old, new in zip(grown, importance, strict=True)])
         self.anchor.set([parameter.detach().clone() for parameter in self.net.parameters()])

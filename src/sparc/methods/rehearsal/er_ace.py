@@ -20,9 +20,9 @@ from sparc.methods.parts.single import WholeHead
 
 @dataclass(frozen=True)
 class ErAceSettings(RehearsalSettings):
-    rivals: Literal["batch", "unseen"] = "batch"
-    """Which classes new pictures compete with: those of the batch alone, or also all that have not come yet, as in the
-    authors' code, whose head has room for all classes from the start."""
+    rivals: Literal["batch", "unseen"] = "unseen"
+    """Which classes new pictures compete with: those of the batch and all that have not come yet, as in the authors'
+    code, whose head has room for all classes from the start; or those of the batch alone."""
 
 
 class ERACE(WholeHead, Rehearsal):
