@@ -87,7 +87,7 @@ def test_every_committed_run_is_of_a_config_of_today() -> None:
 
 
 def test_old_names_mean_the_new_ones() -> None:
-    (folder,) = RESULTS.glob("methods/*-er-ace-seed0-*")
+    folder = RESULTS / "methods" / "seq-cifar100-5-er-ace-seed0-5dac61f10c"
     assert json.loads((folder / "run.json").read_bytes())["config"]["settings"]["buffer"] == 500
     settings = read_result(folder / "result.json").config["settings"]
     assert settings["buffer_size"] == 500
@@ -100,7 +100,7 @@ def test_old_names_mean_the_new_ones() -> None:
     [{"method": "gone"}, {"settings": {"gone": 1}}, {"recipe": {"epochs": -1}}, {"recipe": 3}, {"gone": 1}],
 )
 def test_what_is_not_known_any_more_is_nobodys_run(change: dict[str, object], tmp_path: Path) -> None:
-    (folder,) = RESULTS.glob("methods/*-er-ace-seed0-*")
+    folder = RESULTS / "methods" / "seq-cifar100-5-er-ace-seed0-5dac61f10c"
     content = json.loads((folder / "result.json").read_bytes())
     content["config"] |= change
     (tmp_path / "result.json").write_text(json.dumps(content))
