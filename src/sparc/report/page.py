@@ -84,7 +84,7 @@ def _study(study: Study, number: int, several: bool) -> str:
         _heading(level, "Comparison"),
         _filter(study.rows),
         _comparison(study, MAIN, "Comparison of all methods"),
-        '<p class="hint">Green and bold is best; a click on a column’s title sorts by it, '
+        '<p class="hint">Green and bold is best, upper bounds apart; a click on a column’s title sorts by it, '
         "one on a method’s name makes it stand out in the charts.</p>",
         _folded("The other Task-IL metrics", _comparison(study, TASK_IL, "Task-IL metrics of all methods")),
         _folded("What the columns mean", _meanings()),
