@@ -28,8 +28,8 @@ class Recipe:
     weight_decay: float = 0.0
     """L2 penalty on all weights; with adamw, by how much they shrink at each step, times the rate."""
     schedule: Literal["constant", "cosine", "linear"] = "constant"
-    """How the learning rate goes over a task: as it is, down to 0 by a cosine from epoch to epoch, or down to 0 by a line
-    from step to step."""
+    """How the learning rate goes over a task: it stays, falls to 0 by a cosine from epoch to epoch, or falls to 0 in a
+    line from step to step."""
     milestones: tuple[float, ...] = ()
     """Shares of the epochs after which the learning rate is multiplied by --lr-drop."""
     lr_drop: float = 0.1
