@@ -44,7 +44,7 @@ class Recipe:
     """Share of each label that is given to all classes alike."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
+        if not self.epochs >= 1:  # so that what is no number is refused too
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if self.batch_size < 2:
             raise InputError(f"--batch-size {self.batch_size} is too small for batch norm: give at least 2")
