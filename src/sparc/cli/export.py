@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import torch
 import tyro
 from PIL import Image
 from rich.console import Console
@@ -71,4 +70,4 @@ def cuttings(shape: InputShape) -> Tensor:
             top, left = (int(random.integers(0, room - side)) for room in photograph.shape[:2])
             square = Image.fromarray(photograph[top : top + side, left : left + side])
             cut.append(np.asarray(square.resize((width, height))))
-    return shape.from_rgb(torch.from_numpy(np.stack(cut)).movedim(3, 1).contiguous())
+    return shape.from_squares(cut)

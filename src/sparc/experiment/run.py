@@ -150,6 +150,7 @@ def _result(
     config, stream = identity.config, identity.stream
     channels, image_size = splits.train.channels, splits.train.size
     work = _work(type(method), config.settings, channels, image_size)
+    owners = method.parameters_by_owner()
     held_out = [report.validation for report in reports if report.validation]
     return Result(
         config=config.as_json(),
@@ -164,8 +165,8 @@ def _result(
         if held_out
         else None,
         task_confusion=reports[-1].test.task_confusion,
-        parameters=sum(method.parameters_by_owner().values()),
-        parameters_by_owner=method.parameters_by_owner(),
+        parameters=sum(owners.values()),
+        parameters_by_owner=owners,
         passes={"forward": work.forward, "backward": work.backward},
         buffer_bytes=buffer_bytes(method),
         seconds={

@@ -1,13 +1,13 @@
 """What tables and figures of the paper take from a run's result."""
 
 from collections.abc import Callable, Sequence
-from math import isnan, nan
+from math import isnan
 from statistics import mean
 from typing import Literal
 
 from sparc.experiment.result import Result, numbers
 from sparc.methods import METHODS
-from sparc.metrics import efficiency, stage_accuracies, summarize, task_probabilities
+from sparc.metrics import stage_accuracies
 
 Setting = Literal["class_il", "task_il"]
 Accuracies = list[list[float]]
@@ -57,9 +57,9 @@ def stability_by_stage(matrix: Accuracies) -> Sequence[float]:
 
 def probabilities(result: Result) -> Sequence[float] | None:
     """Shares of the test pictures that are given a class of each task, in percent."""
-    if result.task_confusion is None or accuracies(result, "class_il") is None:
+    if result.task_probabilities is None or accuracies(result, "class_il") is None:
         return None
-    return [100 * float(share) for share in task_probabilities(result.task_confusion, result.sizes)]
+    return [100 * share for share in result.task_probabilities]
 
 
 def recorded(name: str) -> Points:
@@ -69,16 +69,14 @@ def recorded(name: str) -> Points:
 
 def _metric(name: str, setting: Setting = "class_il") -> Callable[[Result], float | None]:
     def of_result(result: Result) -> float | None:
-        matrix = accuracies(result, setting)
-        value = nan if matrix is None else float(getattr(summarize(matrix), name))
-        return None if isnan(value) else value
+        value: float = getattr(result.metrics[setting], name)
+        return None if isnan(value) or accuracies(result, setting) is None else value
 
     return of_result
 
 
 def _efficiency(result: Result) -> float | None:
-    accuracy = _metric("accuracy")(result)
-    return None if accuracy is None else efficiency(accuracy, result.parameters)
+    return None if accuracies(result, "class_il") is None else result.efficiency
 
 
 MEASURES: dict[str, Callable[[Result], float | None]] = {
