@@ -45,6 +45,7 @@ def descend(method: OnPoint, centre: Tensor) -> list[float]:
             loss = loss + method.lam * method.penalty()
         optimizer.zero_grad()
         loss.backward()
+        method.before_step()
         optimizer.step()
         method.after_step()
     gained = CURVATURE * ((start - centre).square() - (place - centre).square()) / 2  # type: ignore[operator]
