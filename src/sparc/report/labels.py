@@ -2,6 +2,8 @@
 
 import math
 
+from sparc.experiment.result import Setting
+
 METRIC_TITLES = {
     "accuracy": "Accuracy A_T ↑",
     "average": "Average accuracy Ā ↑",
@@ -27,7 +29,7 @@ METRIC_MEANINGS = {
     "plasticity": "mean accuracy on each task when it was learned",
     "trade_off": "harmonic mean of stability and plasticity",
 }
-SETTING_TITLES = {"class_il": "Class-IL", "task_il": "Task-IL"}
+SETTING_TITLES: dict[Setting, str] = {"class_il": "Class-IL", "task_il": "Task-IL"}
 
 
 def percent(value: float | None, digits: int = 2) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sparc.experiment.folder import Run
 from sparc.experiment.result import Result
-from sparc.report.comparison import Row, compare, ranked, streams, value_text
+from sparc.report.comparison import Row, compare, ranked, streams
 from sparc.text import counted, one_line, spread
 
 
@@ -36,8 +36,6 @@ class Study:
         parts = [self.benchmark, counted(len(self.first.sizes), "task")]
         if epochs := _epochs(rows):
             parts.append(f"{epochs} epoch{'s' * (epochs != '1')} a task")
-        scales = {value_text(each.settings["scale"]) for each in rows if each.settings.get("scale")}
-        parts += [f"scale {scale}" for scale in sorted(scales)]
         parts.append(spread([len(each.seeds) for each in rows], "seed"))
         return ", ".join(parts)
 

@@ -1,6 +1,6 @@
 """Tables for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean
 
@@ -77,11 +77,11 @@ def metrics_table(result: Result) -> Table:
     return table
 
 
-def parameters_table(result: Result) -> Table:
+def parameters_table(owners: Mapping[str, int]) -> Table:
     table = plain_table("Parameters", "owner", "number")
-    for owner, count in result.parameters_by_owner.items():
+    for owner, count in owners.items():
         table.add_row(owner, f"{count:,}")
-    table.add_row("[bold]all", f"[bold]{result.parameters:,}")
+    table.add_row("[bold]all", f"[bold]{sum(owners.values()):,}")
     return table
 
 
