@@ -38,7 +38,8 @@ class Budget:
     most: int
 
     def epochs(self, pictures: int) -> int:
-        """
+        """For so many pictures.
+
         >>> [EFFORTS["normal"].epochs(pictures) for pictures in (20, 2000, 50_000)]
         [60, 20, 10]
         """

@@ -185,7 +185,8 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | N
 
 
 def setting_text(name: str, value: object) -> str:
-    """
+    """A setting for people.
+
     >>> setting_text("weight_decay", 1e-4), setting_text("sizes", [2, 3]), setting_text("depth", None)
     ('weight decay 0.0001', 'sizes 2 3', 'depth –')
     """

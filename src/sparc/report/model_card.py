@@ -83,7 +83,8 @@ def forgotten_share(info: ModelInfo) -> float:
 
 
 def shortened(names: Sequence[str], most: int = FEW) -> str:
-    """
+    """The first few names, and how many more there are.
+
     >>> shortened(["cat", "dog", "eel"]), shortened(["cat", "dog", "eel"], most=1)
     ('cat, dog, eel', 'cat … and 2 more')
     """

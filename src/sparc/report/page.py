@@ -17,7 +17,7 @@ from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grou
 from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
 from sparc.report.marks import mark
-from sparc.report.study import Study
+from sparc.report.study import Study, epochs_text
 from sparc.report.svg import icon, inline, safe
 from sparc.text import counted
 
@@ -118,7 +118,7 @@ def _facts(study: Study) -> str:
         "pictures": _pictures(data.get("train"), data.get("test"), data.get("image_size")),
         "methods": _methods(study.rows),
         "seed numbers": _each(", ".join(map(str, row.seeds)) for row in study.rows),
-        "epochs a task": study.epochs,
+        "epochs a task": epochs_text(study.rows),
         "versions": _each(_versions(result.environment) for result in results),
         "machine": _each(_machine(result.environment) for result in results),
         "left out": f"{counted(study.repeated, 'run')} that repeated another" if study.repeated else "",

@@ -11,7 +11,7 @@ from rich.table import Table
 from sparc.experiment.result import Matrix, Result, summarized
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
-from sparc.text import spread
+from sparc.text import counted, spread
 
 
 def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
@@ -50,7 +50,7 @@ def matrix_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
 
 
 def _task_title(index: int, classes: int) -> str:
-    return f"task {index + 1} ({classes} {'class' if classes == 1 else 'classes'})"
+    return f"task {index + 1} ({counted(classes, 'class', 'classes')})"
 
 
 def _tall_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
