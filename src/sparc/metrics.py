@@ -28,7 +28,8 @@ class Metrics:
 
 
 def summarize(matrix: ArrayLike) -> Metrics:
-    """
+    """All metrics of an accuracy matrix.
+
     >>> summarize([[90, float("nan")], [60, 80]])
     Metrics(accuracy=70.0, average=80.0, forgetting=30.0, stability=60.0, plasticity=85.0, trade_off=70.34482758620689)
     """
@@ -57,7 +58,8 @@ def plasticity(matrix: ArrayLike) -> float:
 
 
 def trade_off(stability: float, plasticity: float) -> float:
-    """
+    """The harmonic mean.
+
     >>> round(trade_off(51.8, 64.24), 2)
     57.35
     """

@@ -23,7 +23,8 @@ def markdown(text: str) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """
+    """So many of something, in the singular where it is one.
+
     >>> counted(1, "task"), counted(2, "task"), counted(1200, "class", "classes")
     ('1 task', '2 tasks', '1,200 classes')
     """
@@ -31,7 +32,8 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def spread(numbers: Iterable[int], one: str) -> str:
-    """
+    """From the fewest to the most of something.
+
     >>> spread([3, 3], "seed"), spread([3, 1, 2], "seed")
     ('3 seeds', '1 to 3 seeds')
     """

@@ -67,6 +67,11 @@ def test_rows_of_one_method_say_in_what_they_differ_and_only_that(result: Make) 
     assert [row.label for row in rows] == ["SPARC, width 0.5", "SGD", "SPARC, width 0.25"]
 
 
+def test_all_rows_tell_their_budget_where_methods_differ_in_it(result: Make) -> None:
+    rows = compare([result(width=0.5, lr=1e-3), result("sgd", width=0.25, lr=0.1), result("er", buffer_size=200)])
+    assert [row.label for row in rows] == ["SPARC, width 0.5", "SGD, width 0.25", "ER"]
+
+
 def test_settings_of_the_same_name_in_two_places_are_told_apart(result: Make) -> None:
     first, second = (
         replace(result(), config={**result().config, "settings": {"epochs": 1}, "recipe": {"epochs": epochs}})

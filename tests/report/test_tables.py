@@ -63,7 +63,7 @@ def test_one_task_has_no_forgetting() -> None:
 
 
 def test_parameters_by_owner_and_in_all() -> None:
-    text = shown(parameters_table(result(2)))
+    text = shown(parameters_table(result(2).parameters_by_owner))
     assert "1,000,000" in text
     assert "1,234,567" in text
 

@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
     if given.json:
         folders = [str(run.folder) for run in done]
         failed = [
-            {"run": f"{config.label(configs)} on {config.benchmark}, seed {config.seed}", "error": run.note}
+            {"run": config.title(configs), "error": run.note}
             for config, run in zip(configs, runs, strict=True)
             if run.state == "failed"
         ]

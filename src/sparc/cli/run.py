@@ -118,7 +118,7 @@ def _print(runs: list[Run]) -> None:
             console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
         console.print(matrix_table("Task-IL accuracy, in percent", result.task_il, result.sizes))
         console.print(metrics_table(result))
-        console.print(parameters_table(result))
+        console.print(parameters_table(result.parameters_by_owner))
     else:
         console.print(seeds_table([each.measured for each in runs]))
     for each in runs:

@@ -61,7 +61,7 @@ def do_all(
 ) -> list[Run] | int:
     """How all the runs ended, or the exit code with which they were stopped; the command is the one that goes on."""
     workplace = Workplace(out.absolute(), data and data.absolute())
-    jobs = [Job(config, workplace, label=config.label(configs)) for config in configs]
+    jobs = [Job(config, workplace, title=config.title(configs)) for config in configs]
     stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
     with stop, GridView(jobs, workers.at_a_time, stop.stop_asked) as view:
         try:

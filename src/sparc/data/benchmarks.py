@@ -15,10 +15,12 @@ from sparc.errors import InputError
 
 @dataclass(frozen=True)
 class Benchmark:
+    """A stream: a data set, or a folder of one's own, and how it is cut and seen."""
+
     name: str
     source: str
     """The data set's name."""
-    tasks: int
+    tasks: int = 5
     padding: int = 4
     flip: bool = True
     mean: tuple[float, ...] | None = None
@@ -27,15 +29,21 @@ class Benchmark:
     epochs: int | None = None
     """How many, where a method's usual number does not suit."""
     schedule: Literal["constant", "cosine"] | None = None
+    folder: Path | None = None
+    """Of pictures of one's own, instead of a data set."""
 
     def load(self, data: Path | None = None, image_size: int | None = None, progress: Progress = no_progress) -> Splits:
         """The pictures, from wherever they are."""
+        if self.folder is not None:
+            return sources.Folder(self.folder, image_size).load(progress=progress)
         if image_size is not None:
             raise InputError(f"--image-size is for a folder of pictures: {self.name} has a size of its own")
         return sources.find(self.source).load(data, progress)
 
     def present(self, data: Path | None = None) -> bool:
         """Whether the pictures are on this machine, in `data` or where they are looked for without it."""
+        if self.folder is not None:
+            return True
         try:
             return sources.find(self.source).present(data)
         except InputError:
@@ -45,39 +53,16 @@ class Benchmark:
 
     def fetchable(self) -> bool:
         """Whether loading fetches them where they are not present."""
-        return sources.find(self.source).fetchable()
+        return self.folder is None and sources.find(self.source).fetchable()
 
     def task_count(self, classes: int) -> int:
-        """How many tasks there are unless the user says so."""
-        return self.tasks
+        """How many tasks there are unless the user says so: fewer where that leaves less than two classes for one."""
+        return min(self.tasks, max(classes // 2, 1))
 
     def augment(self, first: Task) -> Augment:
         if self.mean is None or self.std is None:
             return Augment.fitted(first.train, self.padding, self.flip)
         return Augment(self.mean, self.std, self.padding, self.flip)
-
-
-@dataclass(frozen=True)
-class OwnBenchmark(Benchmark):
-    """Classes that nobody has agreed on how to cut: a folder of one's own, or a data set by its bare name."""
-
-    tasks: int = 5
-    folder: Path | None = None
-
-    def load(self, data: Path | None = None, image_size: int | None = None, progress: Progress = no_progress) -> Splits:
-        if self.folder is None:
-            return super().load(data, image_size, progress)
-        return sources.Folder(self.folder, image_size).load(progress=progress)
-
-    def present(self, data: Path | None = None) -> bool:
-        return self.folder is not None or super().present(data)
-
-    def fetchable(self) -> bool:
-        return self.folder is None and super().fetchable()
-
-    def task_count(self, classes: int) -> int:
-        """Five tasks, or fewer where that leaves less than two classes for one."""
-        return min(self.tasks, max(classes // 2, 1))
 
 
 _CIFAR100 = Benchmark(
@@ -121,10 +106,10 @@ def find(name: str) -> Benchmark:
     if not name:
         raise InputError("a benchmark has a name: give one from sparc benchmarks, or a folder")
     if name in sources.names():
-        return OwnBenchmark(name, name)
+        return Benchmark(name, name)
     path = Path(name)
     if path.is_dir():
-        return OwnBenchmark(f"folder-{path.resolve().name}", "folder", folder=path)
+        return Benchmark(f"folder-{path.resolve().name}", "folder", folder=path)
     if path.name != name or name.startswith("."):
         raise InputError(
             f"there is no folder {name}: give a folder with one folder of pictures a class, or a benchmark"

@@ -97,14 +97,15 @@ def _circle(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> 
     draw.circle((x, y), radius, colour)
 
 
-def _square(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _centre_and_radius(generator)
-    draw.polygon(_corners(x, y, [radius] * 4, math.pi / 4 + generator.uniform(-0.2, 0.2)), colour)
+def _polygon(radii: list[float], turn: float = 0.0, swing: float = 0.3) -> Kind:
+    """With a corner at each of these shares of the radius, turned, and then by chance a little more."""
 
+    def drawn(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
+        x, y, radius = _centre_and_radius(generator)
+        corners = _corners(x, y, [share * radius for share in radii], turn + generator.uniform(-swing, swing))
+        draw.polygon(corners, colour)
 
-def _triangle(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _centre_and_radius(generator)
-    draw.polygon(_corners(x, y, [radius] * 3, generator.uniform(-0.3, 0.3)), colour)
+    return drawn
 
 
 def _cross(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
@@ -118,11 +119,6 @@ def _cross(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> N
 def _ring(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
     x, y, radius = _centre_and_radius(generator)
     draw.circle((x, y), radius, outline=colour, width=round(generator.uniform(0.3, 0.45) * radius))
-
-
-def _star(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
-    x, y, radius = _centre_and_radius(generator)
-    draw.polygon(_corners(x, y, [radius, 0.45 * radius] * 5, generator.uniform(-0.3, 0.3)), colour)
 
 
 def _stripes(draw: ImageDraw.ImageDraw, colour: Colour, generator: Generator) -> None:
@@ -161,8 +157,8 @@ def _turned(x: float, y: float, turn: float) -> tuple[float, float]:
 
 
 TASKS: dict[str, dict[str, Kind]] = {
-    "shapes": {"circle": _circle, "square": _square, "triangle": _triangle},
-    "marks": {"cross": _cross, "ring": _ring, "star": _star},
+    "shapes": {"circle": _circle, "square": _polygon([1.0] * 4, math.pi / 4, 0.2), "triangle": _polygon([1.0] * 3)},
+    "marks": {"cross": _cross, "ring": _ring, "star": _polygon([1.0, 0.45] * 5)},
     "patterns": {"stripes": _stripes, "dots": _dots, "checks": _checks},
 }
 _KINDS = {name: draw for kinds in TASKS.values() for name, draw in kinds.items()}

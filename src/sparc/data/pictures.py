@@ -59,7 +59,7 @@ def is_picture(name: str) -> bool:
 def decode(data: bytes, name: str, size: int | None = None) -> NDArray[np.uint8]:
     """Height × width × RGB; with a `size`, the centre square brought to that many pixels a side."""
     with _quiet:
-        return _decode(data, name, size)
+        return _prepared(_open(io.BytesIO(data), name), name, size)
 
 
 def from_pillow(image: Image.Image, name: str, size: int | None = None) -> NDArray[np.uint8]:
@@ -94,7 +94,7 @@ def decode_all(
 
     def work(start: int, chunk: list[tuple[str, bytes]]) -> int:
         for index, (name, data) in enumerate(chunk, start):
-            pixels = _decode(data, name, size if resize else None)
+            pixels = decode(data, name, size if resize else None)
             if pixels.shape != (size, size, 3):
                 height, width, _ = pixels.shape
                 raise InputError(
@@ -150,10 +150,6 @@ def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
     if image.width * image.height > PIXELS:
         raise _too_large(name)
     return image
-
-
-def _decode(data: bytes, name: str, size: int | None) -> NDArray[np.uint8]:
-    return _prepared(_open(io.BytesIO(data), name), name, size)
 
 
 def _prepared(image: Image.Image, name: str, size: int | None) -> NDArray[np.uint8]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sparc.data import benchmarks
@@ -59,7 +59,8 @@ def usual_recipe(method: type[Method], benchmark: benchmarks.Benchmark | None) -
 
 @dataclass(frozen=True)
 class RunConfig:
-    """
+    """All that a run's result depends on, but for the pictures.
+
     >>> config = RunConfig.default("seq-digits", "sparc")
     >>> config.recipe.epochs, config.recipe.lr, config.settings.width
     (30, 0.005, 0.5)
@@ -118,6 +119,10 @@ class RunConfig:
         own = self._values()
         same = [other._values() for other in others if (other.method, other.benchmark) == (self.method, self.benchmark)]
         return ":".join([self.method, *as_flags({name: own[name] for name in differing([own, *same])})])
+
+    def title(self, others: Iterable["RunConfig"]) -> str:
+        """The whole run in a line."""
+        return f"{self.label(others)} on {self.benchmark}, seed {self.seed}"
 
     def with_values(self, given: Mapping[str, str]) -> "RunConfig":
         """The same but for some values, which are given as they would be on the command line.
@@ -187,11 +192,8 @@ def changed(part: Settings | Recipe) -> dict[str, Any]:
     >>> changed(Recipe(epochs=3))
     {'epochs': 3}
     """
-    return {each.name: value for each in fields(part) if (value := getattr(part, each.name)) != _default(each)}
-
-
-def _default(of: "Field[Any]") -> Any:
-    return of.default if of.default_factory is MISSING else of.default_factory()
+    default = type(part)()
+    return {name: value for name, value in vars(part).items() if value != getattr(default, name)}
 
 
 def as_flags(settings: Mapping[str, Any]) -> list[str]:

@@ -27,12 +27,8 @@ class Job:
     config: RunConfig
     workplace: Workplace
     threads: int = 1
-    label: str = ""
-    """How a person tells its method from that of other jobs; by its name if nothing is given."""
-
-    @property
-    def title(self) -> str:
-        return f"{self.label or self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
+    title: str = ""
+    """How a person tells it from other jobs."""
 
     def failed(self, why: str) -> Run:
         """Its run, failed for this reason."""

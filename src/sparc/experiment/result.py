@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sparc.errors import InputError, reason
 from sparc.experiment.config import completed
@@ -18,6 +18,8 @@ MOST = 10**15
 """No count in a result comes near it; sums and logarithms of smaller ones can be taken."""
 Matrix = list[list[float | None]]
 """R with None above the diagonal, as JSON has no nan."""
+Setting = Literal["class_il", "task_il"]
+"""Whether a class is chosen among all that were learned, or among its task's."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,14 @@ class Result:
     """The method sees old tasks' pictures again, so it shows what can be had and does not compete."""
     format: int = FORMAT
 
+    @property
+    def matrices(self) -> dict[Setting, Matrix | None]:
+        return {"class_il": self.class_il, "task_il": self.task_il}
+
     @cached_property
-    def metrics(self) -> dict[str, Metrics]:
+    def metrics(self) -> dict[Setting, Metrics]:
         """Of both settings; all nan where there is no matrix."""
-        matrices = {"class_il": self.class_il, "task_il": self.task_il}
-        return {setting: summarized(matrix) for setting, matrix in matrices.items()}
+        return {setting: summarized(matrix) for setting, matrix in self.matrices.items()}
 
     @cached_property
     def efficiency(self) -> float | None:
@@ -78,7 +83,7 @@ class Result:
         shares: list[float] = task_probabilities(self.task_confusion, self.sizes).tolist()
         return shares
 
-    def metrics_json(self) -> dict[str, dict[str, float | None]]:
+    def metrics_json(self) -> dict[Setting, dict[str, float | None]]:
         """The metrics with None for nan, which JSON has not."""
         return {
             setting: {name: None if math.isnan(value) else value for name, value in asdict(metrics).items()}

@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 from sparc.experiment.config import differing, flat_settings
 from sparc.experiment.folder import Run
-from sparc.experiment.result import Matrix, Result, numbers
+from sparc.experiment.result import Matrix, Result, Setting, numbers
 from sparc.metrics import stage_accuracies
 from sparc.report.labels import METRIC_MEANINGS, METRIC_SYMBOLS, SETTING_TITLES, percent, size
 from sparc.text import one_line
 
-Setting = Literal["class_il", "task_il"]
 LONGEST_LABEL = 60
+BUDGET = ("epochs", "width", "depth", "backbone", "buffer_size")
+"""How long is learned, how large the net is and how much it keeps: what rows of all methods should have alike."""
 SAID_BY_SIZES = ("tasks", "sizes")
 """Settings of the stream that a result's own sizes tell without doubt."""
 
@@ -42,8 +43,8 @@ class Column:
     """What it then need say itself."""
     meaning: str
     better: Literal["higher", "lower"]
-    value: Callable[[Result], float | None]
-    """What a run has there, None where that is not defined."""
+    value: Callable[[Result], float]
+    """What a run has there, nan where that is not defined."""
     number: Callable[[float], str] = percent
     spread: bool = True
     """Whether a deviation says something: a method has as many parameters with every seed."""
@@ -140,21 +141,19 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
 
 def matrix(row: Row, setting: Setting) -> Matrix | None:
     """R, mean over seeds."""
-    each = [_matrix(result, setting) for result in row.results]
-    known = [matrix for matrix in each if matrix is not None]
-    if not known or len(known) < len(each):
+    if (each := _matrices(row, setting)) is None:
         return None
     return [
         [None if None in values else mean(values) for values in zip(*rows, strict=True)]
-        for rows in zip(*known, strict=True)
+        for rows in zip(*each, strict=True)
     ]
 
 
 def stages(row: Row, setting: Setting) -> list[Cell] | None:
     """A_τ after each task."""
-    each = [_matrix(result, setting) for result in row.results]
-    curves = [stage_accuracies(numbers(matrix)).tolist() for matrix in each if matrix is not None]
-    return [_cell(values) for values in zip(*curves, strict=True)] if len(curves) == len(each) else None
+    if (each := _matrices(row, setting)) is None:
+        return None
+    return [_cell(values) for values in zip(*(stage_accuracies(numbers(r)).tolist() for r in each), strict=True)]
 
 
 def task_confusion(row: Row) -> list[Cell] | None:
@@ -174,7 +173,7 @@ def diagnostics_by_task(row: Row) -> dict[str, list[Cell]]:
     return cells
 
 
-def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]:
+def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
     """None for what cannot be said, such as the deviation of a single value.
 
     >>> mean_and_deviation([1.0, 3.0]), mean_and_deviation([1.0]), mean_and_deviation([float("nan")] * 2)
@@ -186,7 +185,8 @@ def mean_and_deviation(values: list[float]) -> tuple[float | None, float | None]
 
 
 def setting_text(name: str, value: object) -> str:
-    """
+    """A setting for people.
+
     >>> setting_text("weight_decay", 1e-4), setting_text("sizes", [2, 3]), setting_text("depth", None)
     ('weight decay 0.0001', 'sizes 2 3', 'depth –')
     """
@@ -201,16 +201,10 @@ def value_text(value: object) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else one_line(str(value))
 
 
-def _matrix(result: Result, setting: Setting) -> Matrix | None:
-    matrix: Matrix | None = getattr(result, setting)
-    return matrix
-
-
-def _metric(setting: Setting, name: str) -> Callable[[Result], float | None]:
-    def value(result: Result) -> float | None:
-        return None if _matrix(result, setting) is None else getattr(result.metrics[setting], name)
-
-    return value
+def _matrices(row: Row, setting: Setting) -> list[Matrix] | None:
+    """R of each seed, if all have it."""
+    known = [matrix for result in row.results if (matrix := result.matrices[setting]) is not None]
+    return known if len(known) == len(row.runs) else None
 
 
 def _metric_columns(setting: Setting) -> list[Column]:
@@ -222,7 +216,7 @@ def _metric_columns(setting: Setting) -> list[Column]:
             short=SETTING_TITLES[setting] if name == "accuracy" else symbol,
             meaning=f"{SETTING_TITLES[setting]}: {METRIC_MEANINGS[name]}, in percent",
             better="lower" if name == "forgetting" else "higher",
-            value=_metric(setting, name),
+            value=lambda result, name=name: getattr(result.metrics[setting], name),  # type: ignore[misc]
         )
         for name, symbol in METRIC_SYMBOLS.items()
     ]
@@ -232,7 +226,7 @@ def _cost(
     name: str,
     title: str,
     meaning: str,
-    value: Callable[[Result], float | None],
+    value: Callable[[Result], float],
     number: Callable[[float], str] = "{:g}".format,
     spread: bool = False,
 ) -> Column:
@@ -285,9 +279,8 @@ def grouped(columns: Sequence[Column]) -> list[tuple[str, list[Column]]]:
     return [(group, list(inner)) for group, inner in groupby(columns, key=lambda column: column.group)]
 
 
-def _cell(values: Sequence[float | None]) -> Cell:
-    known = [value for value in values if value is not None]
-    return Cell(*mean_and_deviation(known)) if known and len(known) == len(values) else Cell(None, None)
+def _cell(values: Sequence[float]) -> Cell:
+    return Cell(*mean_and_deviation(values))
 
 
 def _settings(run: Run) -> dict[str, Any]:
@@ -300,13 +293,13 @@ def _settings(run: Run) -> dict[str, Any]:
 
 
 def _with_labels(rows: list[Row]) -> list[Row]:
-    """Labels of a method that has several rows say in what they differ; of how long was learned, all rows speak."""
+    """Labels of a method that has several rows say in what they differ; of their budget, all rows speak."""
     labelled = []
-    known = {row.settings.get("epochs") for row in rows if isinstance(row.settings.get("epochs"), int)}
-    epochs = {"epochs"} if len(known) > 1 else set()
+    said = {name: {json.dumps(row.settings[name]) for row in rows if name in row.settings} for name in BUDGET}
+    unequal = {name for name, values in said.items() if len(values) > 1}
     for row in rows:
         same = [other.settings for other in rows if other.method == row.method]
-        apart = epochs.union(differing(same))
+        apart = unequal.union(differing(same))
         names = [name for name in dict.fromkeys(name for settings in same for name in settings) if name in apart]
         texts = [setting_text(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in names]
         labelled.append(replace(row, label=", ".join([row.label, *texts])))
@@ -314,24 +307,18 @@ def _with_labels(rows: list[Row]) -> list[Row]:
 
 
 def _with_best(rows: list[Row]) -> list[Row]:
-    best: dict[str, set[str]] = {}
-    for column in COLUMNS:
-        values = [row.cells[column.name].mean for row in rows if not row.upper_bound]
-        known = [value for value in values if value is not None]
-        shown = {column.number(value) for value in known}
-        # What is written alike is equally good, and where all are alike none is best.
-        top = {column.number((max if column.better == "higher" else min)(known))} if len(shown) > 1 else set()
-        best[column.name] = top
-    return [
-        replace(
-            row,
-            cells={
-                name: replace(
-                    cell,
-                    best=cell.mean is not None and not row.upper_bound and COLUMN[name].number(cell.mean) in best[name],
-                )
-                for name, cell in row.cells.items()
-            },
-        )
-        for row in rows
-    ]
+    top = {column.name: _top(column, rows) for column in COLUMNS}
+
+    def marked(cells: dict[str, Cell]) -> dict[str, Cell]:
+        return {name: replace(cell, best=COLUMN[name].parts(cell)[0] == top[name]) for name, cell in cells.items()}
+
+    return [row if row.upper_bound else replace(row, cells=marked(row.cells)) for row in rows]
+
+
+def _top(column: Column, rows: list[Row]) -> str | None:
+    """The best as it is written: what is written alike is equally good, and where all are alike none is best."""
+    cells = [row.cells[column.name] for row in rows if not row.upper_bound]
+    known = [cell.mean for cell in cells if cell.mean is not None]
+    if len(set(map(column.number, known))) < 2:
+        return None
+    return column.number((max if column.better == "higher" else min)(known))

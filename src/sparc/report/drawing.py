@@ -123,7 +123,8 @@ def _letter_width(letter: str) -> float:
 
 
 def fitted(text: str, size: float, room: float) -> str:
-    """
+    """The text, cut off where it is wider than the room.
+
     >>> fitted("stability", 12, 100), fitted("stability", 12, 50)
     ('stability', 'stabil…')
     """

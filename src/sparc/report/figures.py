@@ -9,7 +9,6 @@ from sparc.report.axis import Axis
 from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, heat_map, lines, points
 from sparc.report.comparison import (
     Cell,
-    Setting,
     diagnostics_by_task,
     matrix,
     mean_and_deviation,
@@ -20,7 +19,6 @@ from sparc.report.drawing import Drawing
 from sparc.report.labels import SETTING_TITLES
 from sparc.report.study import Study
 
-SETTINGS: tuple[Setting, ...] = ("class_il", "task_il")
 MAX_POINTS = 300
 """Points of a line; more cannot be seen."""
 
@@ -36,7 +34,7 @@ class Figure:
 def stage_figures(study: Study) -> list[Figure]:
     """Lines of the mean accuracy after each task, a chart a setting."""
     drawn = []
-    for setting in SETTINGS:
+    for setting in SETTING_TITLES:
         series = [
             Series(row.label, index, list(enumerate(curve, 1)))
             for index, row in enumerate(study.rows)
@@ -55,7 +53,7 @@ def size_figures(study: Study) -> list[Figure]:
     sizes = [(row.cells["parameters"].mean or 1) / 1e6 for row in study.rows]
     x = Axis("parameters, in millions (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
     drawn = []
-    for setting in SETTINGS:
+    for setting in SETTING_TITLES:
         series = [
             Series(row.label, index, [(size, cell)])
             for index, (row, size) in enumerate(zip(study.rows, sizes, strict=True))
@@ -114,7 +112,7 @@ def matrix_figures(study: Study, index: int) -> list[Figure]:
     """A method's accuracy matrices, one a setting."""
     row = study.rows[index]
     drawn = []
-    for setting in SETTINGS:
+    for setting in SETTING_TITLES:
         if (mean := matrix(row, setting)) is not None:
             heading = Heading(f"{row.label}: {SETTING_TITLES[setting]} accuracy, %", study.in_a_line(row))
             drawing = heat_map(heading, "tested on task", "after learning task", mean)
@@ -180,7 +178,7 @@ def _landing_top(study: Study, even: float) -> float:
     return _top([even, *tops])
 
 
-def _file(setting: Setting) -> str:
+def _file(setting: str) -> str:
     return setting.replace("_", "-")
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+from sparc.experiment.result import Setting
+
 METRIC_TITLES = {
     "accuracy": "Accuracy A_T ↑",
     "average": "Average accuracy Ā ↑",
@@ -27,7 +29,7 @@ METRIC_MEANINGS = {
     "plasticity": "mean accuracy on each task when it was learned",
     "trade_off": "harmonic mean of stability and plasticity",
 }
-SETTING_TITLES = {"class_il": "Class-IL", "task_il": "Task-IL"}
+SETTING_TITLES: dict[Setting, str] = {"class_il": "Class-IL", "task_il": "Task-IL"}
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -46,8 +48,3 @@ def size(count: float) -> str:
     ('1.2 MB', '35 kB', '0 kB')
     """
     return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
-
-
-def heading(config: dict[str, object]) -> str:
-    """What a run was, in a line."""
-    return f"{config['method']} on {config['benchmark']}, seed {config['seed']}"

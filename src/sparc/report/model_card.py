@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.report.labels import percent, size
-from sparc.report.tables import plain_table
+from sparc.report.tables import parameters_table, plain_table
 from sparc.text import counted, markdown, one_line
 
 FEW = 5
@@ -27,19 +27,12 @@ def facts(model: Model, path: Path) -> dict[str, object]:
     info, counts = model.info, model.net.parameter_counts()
     tasks = [
         {
-            "name": task.name,
+            **asdict(task),
             "classes": [
                 {"name": name, "pictures": pictures} for name, pictures in zip(task.classes, task.pictures, strict=True)
             ],
-            "learned": task.learned,
             "pictures": sum(task.pictures),
-            "held_out": task.held_out,
-            "accuracy_in_task": task.accuracy_in_task,
-            "accuracy_in_all": task.accuracy_in_all,
-            "epochs": task.epochs,
-            "seconds": task.seconds,
             "parameters_added": working + head,
-            "share_in_semantic": task.share_in_semantic,
         }
         for task, working, head in zip(info.tasks, counts.tasks, counts.heads, strict=True)
     ]
@@ -49,13 +42,12 @@ def facts(model: Model, path: Path) -> dict[str, object]:
         "format_version": model.version,
         "made_with": info.made_with,
         "seed": info.seed,
-        "classes": list(info.classes),
+        "classes": info.classes,
         "learned_more_than_once": relearned(info),
         "tasks": tasks,
-        "image_size": list(info.shape.image_size),
-        "channels": info.shape.channels,
-        "mean": list(info.mean),
-        "std": list(info.std),
+        **asdict(info.shape),
+        "mean": info.mean,
+        "std": info.std,
         **asdict(info.settings),
         "share_of_forgotten_tasks": forgotten_share(info),
         "parameters": {**_by_owner(model), "all": counts.total},
@@ -67,11 +59,7 @@ def tables(model: Model, path: Path) -> list[Table]:
     shown = [_overview(model, path)]
     if model.info.tasks:
         shown += [_accuracies(model.info), _learning(model)]
-    parameters = plain_table("Parameters", "owner", "number")
-    for owner, count in _by_owner(model).items():
-        parameters.add_row(owner, f"{count:,}")
-    parameters.add_row("[bold]all", f"[bold]{model.net.parameter_counts().total:,}")
-    return [*shown, parameters]
+    return [*shown, parameters_table(_by_owner(model))]
 
 
 def card(model: Model, path: Path) -> str:
@@ -95,7 +83,8 @@ def forgotten_share(info: ModelInfo) -> float:
 
 
 def shortened(names: Sequence[str], most: int = FEW) -> str:
-    """
+    """The first few names, and how many more there are.
+
     >>> shortened(["cat", "dog", "eel"]), shortened(["cat", "dog", "eel"], most=1)
     ('cat, dog, eel', 'cat … and 2 more')
     """
@@ -127,8 +116,7 @@ def _overview(model: Model, path: Path) -> Table:
         rows["learned more than once"] = shortened([f"{name} ({', '.join(tasks)})" for name, tasks in again.items()])
     if share := forgotten_share(info):
         rows["semantic memory of forgotten tasks"] = f"{share:.1%}"
-    table = plain_table(one_line(path.name).replace("[", r"\["), "what", "value")
-    table.columns[1].justify = "left"
+    table = plain_table(one_line(path.name).replace("[", r"\["), "what", "value", words=True)
     for what, value in rows.items():
         table.add_row(what, Text(value))
     return table

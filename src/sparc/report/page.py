@@ -1,13 +1,12 @@
 """The page: studies as one HTML file that needs nothing else, neither network nor library.
 
-Whatever comes from a result goes through `_text`; a policy in the page's head lets no script run but its own.
+Whatever comes from a result goes through `safe`; a policy in the page's head lets no script run but its own.
 """
 
 import base64
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 from itertools import repeat
 
@@ -18,9 +17,9 @@ from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grou
 from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
 from sparc.report.marks import mark
-from sparc.report.study import Study
-from sparc.report.svg import icon, inline
-from sparc.text import counted, one_line
+from sparc.report.study import Study, epochs_text
+from sparc.report.svg import icon, inline, safe
+from sparc.text import counted
 
 TASK_IL = tuple(column for column in COLUMNS if column.name.startswith("task_il.") and column not in ACCURACIES)
 VERSIONS = ("sparc", "torch", "python")
@@ -34,7 +33,7 @@ def page(studies: Sequence[Study], left_out: Sequence[str] = ()) -> str:
     script = _file("page.js").replace("/*COLOURS*/", json.dumps(LIGHT)[1:-1])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = _file("page.css").replace("/*LIGHT*/", _variables(LIGHT)).replace("/*DARK*/", _variables(DARK))
-    title = ", ".join(dict.fromkeys(_text(study.benchmark) for study in studies))
+    title = ", ".join(dict.fromkeys(safe(study.benchmark) for study in studies))
     several = len(studies) > 1
     return f"""\
 <!DOCTYPE html>
@@ -54,7 +53,7 @@ script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
 {_contents(studies) if several else ""}{_left_out(left_out)}</header>
 <main>
 {"".join(_study(study, number, several) for number, study in enumerate(studies, 1))}</main>
-<footer><p>Made by <code>sparc report</code>, version {_text(__version__)}, from what the runs left behind.</p></footer>
+<footer><p>Made by <code>sparc report</code>, version {safe(__version__)}, from what the runs left behind.</p></footer>
 <p id="status" class="unseen" role="status"></p>
 <script>{script}</script>
 </body>
@@ -64,7 +63,7 @@ script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'">
 
 def _contents(studies: Sequence[Study]) -> str:
     links = (
-        f'<li><a href="#study-{number}">{_text(study.in_a_line())}</a></li>' for number, study in enumerate(studies, 1)
+        f'<li><a href="#study-{number}">{safe(study.in_a_line())}</a></li>' for number, study in enumerate(studies, 1)
     )
     return f"<nav><ul>{''.join(links)}</ul></nav>\n"
 
@@ -72,7 +71,7 @@ def _contents(studies: Sequence[Study]) -> str:
 def _left_out(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
-    items = "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
+    items = "".join(f"<li>{safe(sentence)}</li>" for sentence in sentences)
     return f"<p>Not in the tables and figures below:</p>\n<ul>{items}</ul>\n"
 
 
@@ -104,7 +103,7 @@ def _study(study: Study, number: int, several: bool) -> str:
         _folded("Tasks and their classes", _tasks(study)),
         _folded("Every run", _runs(study)),
     ]
-    title = _heading(2, _text(study.in_a_line())) if several else ""
+    title = _heading(2, safe(study.in_a_line())) if several else ""
     return f'<section class="study" id="{key}">\n{title}{"".join(parts)}</section>\n'
 
 
@@ -119,13 +118,12 @@ def _facts(study: Study) -> str:
         "pictures": _pictures(data.get("train"), data.get("test"), data.get("image_size")),
         "methods": _methods(study.rows),
         "seed numbers": _each(", ".join(map(str, row.seeds)) for row in study.rows),
-        "epochs a task": study.epochs,
-        "scale": _each(value_text(row.settings["scale"]) for row in study.rows if row.settings.get("scale")),
+        "epochs a task": epochs_text(study.rows),
         "versions": _each(_versions(result.environment) for result in results),
         "machine": _each(_machine(result.environment) for result in results),
         "left out": f"{counted(study.repeated, 'run')} that repeated another" if study.repeated else "",
     }
-    items = (f"<li><b>{_text(name)}</b>{_text(value)}</li>" for name, value in facts.items() if value)
+    items = (f"<li><b>{safe(name)}</b>{safe(value)}</li>" for name, value in facts.items() if value)
     return f'<ul class="facts">{"".join(items)}</ul>\n'
 
 
@@ -170,7 +168,7 @@ def _filter(rows: Sequence[Row]) -> str:
         return ""
     kinds = sorted({_kind(row) for row in rows} - {""})
     chips = "".join(
-        f'<label class="chip"><input type="checkbox" value="{_text(kind)}">{_text(kind)}</label>' for kind in kinds
+        f'<label class="chip"><input type="checkbox" value="{safe(kind)}">{safe(kind)}</label>' for kind in kinds
     )
     return (
         '<div class="filter" role="group" aria-label="Show only some methods">'
@@ -186,12 +184,12 @@ def _kind(row: Row) -> str:
 def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:
     groups = grouped(columns)
     group_titles = "".join(
-        f'<th scope="colgroup" colspan="{len(inner)}" class="group">{_text(group)}</th>' for group, inner in groups
+        f'<th scope="colgroup" colspan="{len(inner)}" class="group">{safe(group)}</th>' for group, inner in groups
     )
     method, seeds = _sortable("Method", "ascending", ' data-sort="text"'), _sortable("Seeds", "descending")
     titles = "".join(_column_title(column, column is inner[0]) for _, inner in groups for column in inner)
     rows = "".join(
-        f'<tr data-series="{index}" data-kind="{_text(_kind(row))}">{_row_title(row, index)}'
+        f'<tr data-series="{index}" data-kind="{safe(_kind(row))}">{_row_title(row, index)}'
         f'<td data-value="{len(row.seeds)}">{len(row.seeds)}</td>'
         f"{''.join(_cell(column, row) for column in columns)}</tr>\n"
         for index, row in enumerate(study.rows)
@@ -205,13 +203,13 @@ def _comparison(study: Study, columns: Sequence[Column], label: str) -> str:
 
 def _row_title(row: Row, index: int) -> str:
     sign = icon(mark(index, 0, 0, radius=5), 16)
-    return f'<th scope="row"><button type="button" aria-pressed="false">{sign}{_text(row.label)}</button></th>'
+    return f'<th scope="row"><button type="button" aria-pressed="false">{sign}{safe(row.label)}</button></th>'
 
 
 def _column_title(column: Column, starts: bool) -> str:
     kind = ' class="start"' if starts else ""
     first = "descending" if column.better == "higher" else "ascending"
-    return _sortable(f"{_text(column.short)}&nbsp;{column.arrow}", first, f'{kind} title="{_text(column.meaning)}"')
+    return _sortable(f"{safe(column.short)}&nbsp;{column.arrow}", first, f'{kind} title="{safe(column.meaning)}"')
 
 
 def _sortable(title: str, first: str, more: str = "") -> str:
@@ -223,25 +221,25 @@ def _sortable(title: str, first: str, more: str = "") -> str:
 def _cell(column: Column, row: Row) -> str:
     cell = row.cells[column.name]
     mean, spread = column.parts(cell)
-    spread = f' <span class="spread">± {_text(spread)}</span>' if spread else ""
+    spread = f' <span class="spread">± {safe(spread)}</span>' if spread else ""
     names, style = ["best"] if cell.best else [], ""
     if column.name.endswith(".accuracy") and cell.mean is not None:
         names.append("share")
         style = f' style="--share:{cell.mean:.1f}%"'
     kind = f' class="{" ".join(names)}"' if names else ""
     value = "" if cell.mean is None else f"{cell.mean:.6g}"
-    return f'<td data-value="{value}"{kind}{style}>{_text(mean)}{spread}</td>'
+    return f'<td data-value="{value}"{kind}{style}>{safe(mean)}{spread}</td>'
 
 
 def _meanings() -> str:
-    items = (f"<dt>{_text(column.title)} {column.arrow}</dt><dd>{_text(column.meaning)}</dd>" for column in COLUMNS)
+    items = (f"<dt>{safe(column.title)} {column.arrow}</dt><dd>{safe(column.meaning)}</dd>" for column in COLUMNS)
     return f"<dl>{''.join(items)}</dl>\n"
 
 
 def _row(study: Study, index: int, level: int, key: str) -> str:
     row = study.rows[index]
     note = "" if row.cells["class_il.accuracy"].mean is not None else f'<p class="undefined">{NO_CLASS_IL}</p>\n'
-    content = f"{_heading(level, _text(row.label))}{note}{_figures(row_figures(study, index), key)}"
+    content = f"{_heading(level, safe(row.label))}{note}{_figures(row_figures(study, index), key)}"
     return f'<section data-series="{index}">\n{content}</section>\n'
 
 
@@ -255,9 +253,9 @@ def _figure(figure: Figure, key: str) -> str:
     if figure.drawing.width > WIDTH:
         drawn = _scrolling(figure.drawing.title, f'<div style="min-width:{figure.drawing.width:.0f}px">{drawn}</div>')
     return (
-        f"<figure>\n{drawn}\n<figcaption><span>{_text(figure.caption)}</span>"
-        f'<button type="button" class="download" data-name="{_text(figure.name)}" '
-        f'aria-label="Download as SVG: {_text(figure.drawing.title)}">SVG ↓</button></figcaption>\n</figure>\n'
+        f"<figure>\n{drawn}\n<figcaption><span>{safe(figure.caption)}</span>"
+        f'<button type="button" class="download" data-name="{safe(figure.name)}" '
+        f'aria-label="Download as SVG: {safe(figure.drawing.title)}">SVG ↓</button></figcaption>\n</figure>\n'
     )
 
 
@@ -297,9 +295,9 @@ def _text_table(
     label: str, titles: Sequence[str], lines: Iterable[Sequence[str]], series: Iterable[int | None] = repeat(None)
 ) -> str:
     """A table of texts, each line of a method's series or of none."""
-    header = "".join(f'<th scope="col">{_text(name)}</th>' for name in titles)
+    header = "".join(f'<th scope="col">{safe(name)}</th>' for name in titles)
     body = "".join(
-        f"<tr{_series(index)}>{''.join(f'<td>{_text(value)}</td>' for value in line)}</tr>\n"
+        f"<tr{_series(index)}>{''.join(f'<td>{safe(value)}</td>' for value in line)}</tr>\n"
         for line, index in zip(lines, series, strict=False)
     )
     table = f'<table class="texts"><thead><tr>{header}</tr></thead>\n<tbody>\n{body}</tbody></table>'
@@ -312,11 +310,11 @@ def _series(index: int | None) -> str:
 
 def _scrolling(label: str, content: str) -> str:
     """Content that may be too wide, in a box that scrolls by itself, also by keyboard."""
-    return f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(label)}">{content}</div>\n'
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{safe(label)}">{content}</div>\n'
 
 
 def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{_text(title)}</summary>\n{content}</details>\n"
+    return f"<details><summary>{safe(title)}</summary>\n{content}</details>\n"
 
 
 def _heading(level: int, content: str) -> str:
@@ -329,7 +327,3 @@ def _variables(palette: dict[str, str]) -> str:
 
 def _file(name: str) -> str:
     return files("sparc.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _text(text: str) -> str:
-    return escape(one_line(text))

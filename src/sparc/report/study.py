@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sparc.experiment.folder import Run
 from sparc.experiment.result import Result
-from sparc.report.comparison import Row, compare, ranked, streams, value_text
+from sparc.report.comparison import Row, compare, ranked, streams
 from sparc.text import counted, one_line, spread
 
 
@@ -25,24 +25,18 @@ class Study:
     def benchmark(self) -> str:
         return one_line(self.first.config["benchmark"])
 
-    @property
-    def epochs(self) -> str:
-        """Of a task; several where the methods differ, and none where nobody knows."""
-        return _epochs(self.rows)
-
     def in_a_line(self, row: Row | None = None) -> str:
         """What was run, of all or of one row, in so few words that every figure can say it."""
         rows = [row] if row else self.rows
         parts = [self.benchmark, counted(len(self.first.sizes), "task")]
-        if epochs := _epochs(rows):
+        if epochs := epochs_text(rows):
             parts.append(f"{epochs} epoch{'s' * (epochs != '1')} a task")
-        scales = {value_text(each.settings["scale"]) for each in rows if each.settings.get("scale")}
-        parts += [f"scale {scale}" for scale in sorted(scales)]
         parts.append(spread([len(each.seeds) for each in rows], "seed"))
         return ", ".join(parts)
 
 
-def _epochs(rows: Sequence[Row]) -> str:
+def epochs_text(rows: Sequence[Row]) -> str:
+    """Of a task; several where the methods differ, and none where nobody knows."""
     known = {row.settings["epochs"] for row in rows if isinstance(row.settings.get("epochs"), int)}
     return " or ".join(map(str, sorted(known)))
 

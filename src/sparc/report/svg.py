@@ -37,8 +37,8 @@ def _svg(drawing: Drawing, key: str, colour: Colour, under: tuple[Shape, ...] = 
     lines = [
         f'<svg xmlns="{NAMESPACE}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-labelledby="{key}-title {key}-description" font-family="{escape(FONT)}">',
-        f'<title id="{key}-title">{_text(drawing.title)}</title>',
-        f'<desc id="{key}-description">{_text(drawing.description)}</desc>',
+        f'<title id="{key}-title">{safe(drawing.title)}</title>',
+        f'<desc id="{key}-description">{safe(drawing.description)}</desc>',
         *(_element(shape, colour) for shape in (*under, *drawing.shapes)),
         "</svg>",
     ]
@@ -70,7 +70,7 @@ def _element(shape: Shape | Group, colour: Colour) -> str:
             weight = ' font-weight="600"' if shape.bold else ""
             return (
                 f'<text x="{_number(shape.x)}" y="{_number(shape.y)}" font-size="{_number(shape.size)}" '
-                f'fill="{colour(shape.colour)}"{anchor}{weight}>{_text(shape.text)}</text>'
+                f'fill="{colour(shape.colour)}"{anchor}{weight}>{safe(shape.text)}</text>'
             )
         case Group():
             return f"<g{_group(shape)}>{''.join(_element(each, colour) for each in shape.shapes)}</g>"
@@ -92,7 +92,7 @@ def _variable(name: str) -> str:
 
 def _with_note(element: str, note: str) -> str:
     name = element.partition(" ")[0]
-    return f"<{element}><title>{_text(note)}</title></{name}>" if note else f"<{element}/>"
+    return f"<{element}><title>{safe(note)}</title></{name}>" if note else f"<{element}/>"
 
 
 def _points(points: Points) -> str:
@@ -103,5 +103,6 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _text(text: str) -> str:
+def safe(text: str) -> str:
+    """Text within SVG or HTML, or within an attribute of theirs."""
     return escape(one_line(text))

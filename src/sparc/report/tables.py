@@ -1,6 +1,6 @@
 """Tables for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from sparc.experiment.result import Matrix, Result, summarized
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
-from sparc.text import spread
+from sparc.text import counted, spread
 
 
 def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
@@ -50,7 +50,7 @@ def matrix_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
 
 
 def _task_title(index: int, classes: int) -> str:
-    return f"task {index + 1} ({classes} {'class' if classes == 1 else 'classes'})"
+    return f"task {index + 1} ({counted(classes, 'class', 'classes')})"
 
 
 def _tall_table(title: str, matrix: Matrix, sizes: list[int]) -> Table:
@@ -77,11 +77,11 @@ def metrics_table(result: Result) -> Table:
     return table
 
 
-def parameters_table(result: Result) -> Table:
+def parameters_table(owners: Mapping[str, int]) -> Table:
     table = plain_table("Parameters", "owner", "number")
-    for owner, count in result.parameters_by_owner.items():
+    for owner, count in owners.items():
         table.add_row(owner, f"{count:,}")
-    table.add_row("[bold]all", f"[bold]{result.parameters:,}")
+    table.add_row("[bold]all", f"[bold]{sum(owners.values()):,}")
     return table
 
 

@@ -5,11 +5,11 @@ from fractions import Fraction
 from typing import Literal
 
 from sparc.discovery import unknown
+from sparc.experiment.result import Setting
 from sparc.report.labels import SETTING_TITLES
 from sparc.reproduce.exhibit import Chart, CountExhibit, Curve, Exhibit, FigureExhibit, TableExhibit
 from sparc.reproduce.measures import (
     Points,
-    Setting,
     accuracy_points,
     after_each_task,
     after_the_last_task,

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Sequence
 from math import isnan
 from statistics import mean
-from typing import Literal
 
-from sparc.experiment.result import Result, numbers
+from sparc.experiment.result import Result, Setting, numbers
 from sparc.methods import METHODS
 from sparc.metrics import stage_accuracies
 
-Setting = Literal["class_il", "task_il"]
 Accuracies = list[list[float]]
 """R, a row a stage, a column a task."""
 Points = Callable[[Result], Sequence[float] | None]
@@ -19,7 +17,7 @@ Points = Callable[[Result], Sequence[float] | None]
 def accuracies(result: Result, setting: Setting) -> Accuracies | None:
     """None in Class-IL where the method has to be told the task, whatever the result says."""
     method = METHODS.classes.get(result.config["method"])
-    matrix = getattr(result, setting)
+    matrix = result.matrices[setting]
     if matrix is None or (setting == "class_il" and method is not None and method.needs_task_id):
         return None
     return numbers(matrix)

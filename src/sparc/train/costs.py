@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -10,8 +9,8 @@ from torch.optim import Optimizer
 from torch.utils.flop_counter import FlopCounterMode
 
 from sparc.data.augment import Augment
-from sparc.data.imageset import ImageSet
-from sparc.data.stream import Task
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.stream import Stream
 from sparc.methods.method import Batch, Method, Phase, Settings
 from sparc.methods.recipe import Recipe
 from sparc.train.randomness import seeded
@@ -132,20 +131,12 @@ def _new(kind: type[Method], settings: Settings | None, channels: int, image_siz
     return kind(settings or kind.Settings(), channels, image_size, augment, seeded(0, "costs"))
 
 
-def _tasks(sizes: Sequence[int], channels: int, image_size: tuple[int, int], pictures: int) -> list[Task]:
-    """With so many pictures each, of some of their classes."""
-    names = tuple(map(str, range(sum(sizes))))
-    images = torch.randint(256, (pictures, channels, *image_size), generator=seeded(0, "pictures")).byte()
-    tasks: list[Task] = []
-    for index, size in enumerate(sizes):
-        start = sum(sizes[:index])
-        train = ImageSet(images, start + torch.arange(pictures) % size, names)
-        nothing = train.take(torch.arange(0))
-        seen = partial(_joined, [*(task.train for task in tasks), train])
-        tasks.append(Task(index, range(start, start + size), train, nothing, len(sizes), len(names), seen))
-    return tasks
-
-
-def _joined(sets: Sequence[ImageSet]) -> ImageSet:
-    images, labels = (torch.cat(parts) for parts in zip(*((each.images, each.labels) for each in sets), strict=True))
-    return ImageSet(images, labels, sets[-1].class_names)
+def _tasks(sizes: Sequence[int], channels: int, image_size: tuple[int, int], pictures: int) -> Stream:
+    """With so many pictures each, the same in all, or as many as there are classes."""
+    counts = [max(size, pictures) for size in sizes]
+    images = torch.randint(256, (max(counts), channels, *image_size), generator=seeded(0, "pictures")).byte()
+    labels = [sum(sizes[:task]) + torch.arange(counts[task]) % size for task, size in enumerate(sizes)]
+    shown = ImageSet(
+        torch.cat([images[:count] for count in counts]), torch.cat(labels), tuple(map(str, range(sum(sizes))))
+    )
+    return Stream(Splits(shown, shown), sizes)

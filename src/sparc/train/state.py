@@ -104,7 +104,8 @@ class TrainState:
     """Spent on training this task."""
 
     def words(self, tasks: int) -> str:
-        """
+        """Where that is, for people.
+
         >>> TrainState(task=1, phase=0, epoch=2, last=49, step=7).words(tasks=5)
         'task 2 of 5, epoch 3 of 50'
         """
