@@ -20,14 +20,15 @@ class ClassGaussians(ResizableBuffers):
     means: Tensor
     """[C, D]"""
     scatters: Tensor
-    """[C, D, D], or [1, D, D] for all: sums of products of what lies off the class's mean."""
+    """[C, D (D + 1) / 2], or [1, …] for all: sums of products of what lies off the class's mean; a matrix that is
+    symmetric needs no more than its upper half."""
 
     def __init__(self, features: int, tied: bool = True) -> None:
         super().__init__()
         self.tied = tied
         self.register_buffer("counts", torch.zeros(0, dtype=torch.int64))
         self.register_buffer("means", torch.zeros(0, features, dtype=torch.float64))
-        self.register_buffer("scatters", torch.zeros(int(tied), features, features, dtype=torch.float64))
+        self.register_buffer("scatters", torch.zeros(int(tied), features * (features + 1) // 2, dtype=torch.float64))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -35,6 +36,7 @@ class ClassGaussians(ResizableBuffers):
     def add(self, features: Tensor, labels: Tensor) -> None:
         """Take in some pictures' features, [N, D], of any classes."""
         self._grow(int(labels.max()) + 1)
+        upper = self._upper()
         for label in labels.unique().tolist():
             new = features[labels == label].double()
             count, total = len(new), len(new) + int(self.counts[label])
@@ -43,9 +45,15 @@ class ClassGaussians(ResizableBuffers):
             # What is spread around the two means, and between them (Chan et al.).
             scatter = (new - mean).T @ (new - mean)
             scatter += torch.outer(shift, shift) * (count * int(self.counts[label]) / total)
-            self.scatters[0 if self.tied else label] += scatter
+            self.scatters[0 if self.tied else label] += scatter[upper[0], upper[1]]
             self.means[label] += shift * (count / total)
             self.counts[label] = total
+
+    def keep(self, classes: list[int]) -> None:
+        """Drop all other classes; what they have added to a covariance for all remains in it."""
+        self.counts, self.means = self.counts[classes], self.means[classes]
+        if not self.tied:
+            self.scatters = self.scatters[classes]
 
     def covariances(self, shrink: float = 0.0, shrink_others: float = 0.0) -> Tensor:
         """[C, D, D], or [1, D, D] if tied; shrunk towards their mean variance on and mean covariance off the diagonal.
@@ -53,8 +61,10 @@ class ClassGaussians(ResizableBuffers):
         Sound also where a class has fewer pictures than there are features, once it is shrunk.
         """
         degrees = (self.counts.sum()[None] - len(self.counts) if self.tied else self.counts - 1).clamp_min(1)
-        found = self.scatters / degrees[:, None, None]
-        identity = torch.eye(found.shape[-1], dtype=found.dtype, device=found.device)
+        features, upper = self.means.shape[1], self._upper()
+        found = self.scatters.new_zeros(len(self.scatters), features, features)
+        found[:, upper[0], upper[1]] = found[:, upper[1], upper[0]] = self.scatters / degrees[:, None]
+        identity = torch.eye(features, dtype=found.dtype, device=found.device)
         variance = found.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
         others = (found.sum((1, 2)) - found.diagonal(dim1=1, dim2=2).sum(1)) / max(1, identity.numel() - len(identity))
         return found + shrink * variance * identity + shrink_others * others[:, None, None] * (1 - identity)
@@ -68,6 +78,24 @@ class ClassGaussians(ResizableBuffers):
         distances: Tensor = ((off.transpose(0, 1) @ inverse).transpose(0, 1) * off).sum(2)
         return distances
 
+    def discriminants(self) -> tuple[Tensor, Tensor]:
+        """Weight [C, D] and bias [C] of the linear layer that answers each class's log likelihood, but for what all
+        classes have in common; only with one covariance for all.
+
+        It is shrunk as much as so many pictures ask for (Chen et al., "Shrinkage algorithms for MMSE covariance
+        estimation", 2010: OAS), though never by less than a hundredth.
+        """
+        assert self.tied
+        found = self.covariances()[0]
+        features, pictures = len(found), int(self.counts.sum())
+        mean = found.trace() / features
+        spread, square = float(found.square().mean()), float(mean.square())
+        share = (spread + square) / max((pictures + 1) * (spread - square / features), 1e-300)
+        share = min(max(share, 0.01), 1.0)
+        shrunk = (1 - share) * found + share * mean.clamp_min(1e-12) * torch.eye(features).to(found)
+        weight = torch.linalg.solve(shrunk, self.means.T).T
+        return weight.float(), (weight * self.means).sum(1).mul(-0.5).float()
+
     def sample(self, label: int, count: int, covariances: Tensor, generator: torch.Generator) -> Tensor:
         """Features as a class may have them, drawn from its Gaussian."""
         values, vectors = torch.linalg.eigh(covariances[0 if self.tied else label])
@@ -75,11 +103,15 @@ class ClassGaussians(ResizableBuffers):
         drawn: Tensor = self.means[label] + noise * values.clamp_min(0).sqrt() @ vectors.T
         return drawn
 
+    def _upper(self) -> Tensor:
+        """Rows and columns of the upper half of a matrix, the diagonal with it."""
+        features = self.means.shape[1]
+        return torch.triu_indices(features, features, device=self.means.device)
+
     def _grow(self, classes: int) -> None:
         missing = classes - len(self.counts)
         if missing > 0:
-            features = self.means.shape[1]
             self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
-            self.means = torch.cat((self.means, self.means.new_zeros(missing, features)))
+            self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
             if not self.tied:
-                self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, features, features)))
+                self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, self.scatters.shape[1])))
