@@ -44,7 +44,7 @@ def test_the_names_are_these_and_every_table_and_figure_has_one() -> None:
     assert list(EXHIBITS) == IDS
     labels = {exhibit.shown.label for exhibit in EXHIBITS.values()}
     assert labels == {each.label for each in (*the_paper().tables, *the_paper().figures)}
-    assert all(exhibit.shown.caption and exhibit.title for exhibit in EXHIBITS.values())
+    assert all(exhibit.shown.caption and exhibit.shown.title for exhibit in EXHIBITS.values())
 
 
 def test_a_name_that_is_none_gets_the_nearest() -> None:

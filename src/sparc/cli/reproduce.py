@@ -19,7 +19,7 @@ from sparc.cli.warn import warn
 from sparc.cli.workers import Workers, do_all, failures
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
-from sparc.experiment import Result, Run, RunConfig, done_runs, result_of, usual_recipe
+from sparc.experiment import Run, RunConfig, done_runs, find_done, usual_recipe
 from sparc.files import check_output
 from sparc.methods import METHODS
 from sparc.report.tables import plain_table
@@ -64,8 +64,8 @@ def main(arguments: list[str]) -> int:
         if not isinstance(exhibit, FigureExhibit):
             raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
         check_output(given.figure)
-    results = [run.measured for run in done_runs(given.out, warn)]
-    missing = [config for config in exhibit.needed(scale) if result_of(config, results) is None]
+    done = done_runs(given.out, warn)
+    missing = [config for config in exhibit.needed(scale) if find_done(config, done) is None]
     runnable = _runnable(missing, given.data)
     runs: list[Run] = []
     if runnable and not given.dry_run:
@@ -74,9 +74,9 @@ def main(arguments: list[str]) -> int:
         if isinstance(ended, int):
             return ended
         runs = ended
-        results = [run.measured for run in done_runs(given.out, warn)]
-        missing = [config for config in missing if result_of(config, results) is None]
-    filled = fill(exhibit, results, scale)
+        done = done_runs(given.out, warn)
+        missing = [config for config in missing if find_done(config, done) is None]
+    filled = fill(exhibit, done, scale)
     picture = _picture(given, filled)
     if given.json:
         todo = [_about(command, configs, given) for command, configs in commands(missing, given).items()]
@@ -120,10 +120,10 @@ def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
 
 
 def _list(given: Reproduce, scale: Scale) -> int:
-    results = [run.measured for run in done_runs(given.out, warn)]
-    rows = [_needs(exhibit, results, scale, given.data) for exhibit in EXHIBITS.values()]
+    done = done_runs(given.out, warn)
+    rows = [_needs(exhibit, done, scale, given.data) for exhibit in EXHIBITS.values()]
     if given.json:
-        print(json.dumps({"scale": {**asdict(scale), "words": scale.text}, "exhibits": rows}, allow_nan=False))
+        print(json.dumps({"scale": {**asdict(scale), "text": scale.text}, "exhibits": rows}, allow_nan=False))
         return 0
     console = Console()
     console.print(f"The paper's tables and figures, {scale.text}", style="bold", highlight=False)
@@ -155,14 +155,14 @@ def _list(given: Reproduce, scale: Scale) -> int:
     return 0
 
 
-def _needs(exhibit: Exhibit, results: list[Result], scale: Scale, data: Path | None) -> dict[str, Any]:
+def _needs(exhibit: Exhibit, done: list[Run], scale: Scale, data: Path | None) -> dict[str, Any]:
     configs = exhibit.needed(scale)
-    left = [config for config in configs if result_of(config, results) is None]
+    left = [config for config in configs if find_done(config, done) is None]
     benchmarks = dict.fromkeys(config.benchmark for config in configs)
     return {
         "id": exhibit.id,
         "label": exhibit.shown.label,
-        "title": exhibit.title,
+        "title": exhibit.shown.title,
         "needed": len(configs),
         "done": len(configs) - len(left),
         "hours": sum(_hours(config) for config in left),
