@@ -166,6 +166,11 @@ def completed(content: dict[str, Any]) -> dict[str, Any]:
         return content
 
 
+def run_title(config: Mapping[str, Any], label: str = "") -> str:
+    """What is run, in a line; a label tells its method from others of the same name."""
+    return f"{label or config['method']} on {config['benchmark']}, seed {config['seed']}"
+
+
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a config by name, without what is run and the seed; a name that is there twice says whose it is.
 

@@ -10,7 +10,7 @@ import torch
 from sparc.data import benchmarks
 from sparc.data.progress import no_progress
 from sparc.errors import InputError
-from sparc.experiment.config import RunConfig
+from sparc.experiment.config import RunConfig, run_title
 from sparc.experiment.folder import Run, done_runs
 from sparc.experiment.identity import find_done
 from sparc.experiment.run import run
@@ -32,7 +32,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        return f"{self.label or self.config.method} on {self.config.benchmark}, seed {self.config.seed}"
+        return run_title(vars(self.config), self.label)
 
     def failed(self, why: str) -> Run:
         """Its run, failed for this reason."""

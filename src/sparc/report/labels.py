@@ -46,8 +46,3 @@ def size(count: float) -> str:
     ('1.2 MB', '35 kB', '0 kB')
     """
     return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
-
-
-def heading(config: dict[str, object]) -> str:
-    """What a run was, in a line."""
-    return f"{config['method']} on {config['benchmark']}, seed {config['seed']}"

@@ -3,13 +3,14 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from sparc.experiment.config import run_title
 from sparc.experiment.folder import done_run
 from sparc.experiment.result import Result
 from sparc.files import write_atomic
 from sparc.report.charts import Heading, table
 from sparc.report.drawing import Drawing, arranged
 from sparc.report.figures import matrix_figures, task_confusion_figures
-from sparc.report.labels import METRIC_TITLES, SETTING_TITLES, heading, percent
+from sparc.report.labels import METRIC_TITLES, SETTING_TITLES, percent
 from sparc.report.study import studies
 
 
@@ -25,7 +26,7 @@ def run_drawing(result: Result) -> Drawing:
     (study,) = studies([done_run(Path(), result)])
     figures = [*matrix_figures(study, 0), *task_confusion_figures(study, 0)]
     drawings = [*(figure.drawing for figure in figures), _metrics(result)]
-    return arranged(heading(result.config), (), drawings, columns=2)
+    return arranged(run_title(result.config), (), drawings, columns=2)
 
 
 def _metrics(result: Result) -> Drawing:
