@@ -55,7 +55,7 @@ class Trusting(RunWatcher):
 
 
 def execute(out: Path, damaged: bool = False) -> None:
-    workplace = Workplace(out, minutes=0, loaded={(CONFIG.benchmark, None): SPLITS})
+    workplace = Workplace(out, checkpoint_minutes=0, loaded={(CONFIG.benchmark, None): SPLITS})
     run(CONFIG, workplace, RunWatcher() if damaged else Trusting())
 
 

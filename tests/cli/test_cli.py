@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sparc.cli import methods
 from sparc.cli.main import main
 from sparc.cli.run import arguments_of
 from sparc.methods import METHODS
@@ -69,6 +70,19 @@ def test_methods_are_listed_with_what_they_cost(
     assert main(["methods", "--costs"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" sparc")]
     assert line.split()[-4:] == ["1.04", "M", "1F", "1B"]
+
+
+@pytest.mark.parametrize("columns", ["80", "110", "150"])
+def test_costs_cut_no_name_short(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = {"parameters": 104_649_972, "passes": {"forward": 2.98, "backward": 1.99}}
+    monkeypatch.setattr(methods, "costs_of", lambda method: costs)
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["methods", "--costs"]) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert all(f" {name} " in out for name in METHODS.classes)
 
 
 @pytest.mark.long
@@ -261,6 +275,13 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_accuracy(
     assert [row[1:4] for row in rows] == [["–"] * 3] * 3
     assert main(["runs", str(tmp_path)]) == 0
     assert "–" in capsys.readouterr().out
+
+
+def test_a_folder_without_runs_is_said_to_have_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"there are no runs in {tmp_path}\n"
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
 
 
 def test_runs_fit_a_narrow_terminal_with_nothing_cut_short(

@@ -10,6 +10,7 @@ from PIL import Image
 
 from sparc.cli import reproduce
 from sparc.cli.main import main
+from sparc.cli.workers import Workers
 from sparc.experiment import Run, RunConfig
 from sparc.reproduce.catalog import EXHIBITS
 
@@ -111,12 +112,12 @@ def test_runs_with_data_are_done_first_and_those_without_not_at_all(
 ) -> None:
     asked: list[RunConfig] = []
 
-    def workers(configs: list[RunConfig], out: Path, where: Path | None, *rest: object) -> list[Run]:
-        assert (out, where) == (tmp_path / "runs", data)
+    def do_all(configs: list[RunConfig], workers: Workers, *rest: object) -> list[Run]:
+        assert (workers.out, workers.data) == (tmp_path / "runs", data)
         asked.extend(configs)
         return []
 
-    monkeypatch.setattr(reproduce, "do_all", workers)
+    monkeypatch.setattr(reproduce, "do_all", do_all)
     arguments = ["--out", str(tmp_path / "runs"), "--data", str(data)]
     assert reproduce.main(["table-results", *arguments]) == 0
     assert {config.benchmark for config in asked} == {"seq-cifar100-5", "seq-tinyimagenet"}
@@ -130,17 +131,20 @@ def test_runs_with_data_are_done_first_and_those_without_not_at_all(
 def test_a_grid_that_was_stopped_ends_the_command_with_its_code(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce, "do_all", lambda *rest: 130)
-    arguments = ["table-isolation", "--out", str(tmp_path / "runs"), "--data", str(data)]
-    assert reproduce.main(arguments) == 130
+    def stopped(*rest: object) -> list[Run]:
+        raise SystemExit(130)
+
+    monkeypatch.setattr(reproduce, "do_all", stopped)
+    with pytest.raises(SystemExit, match="130"):
+        main(["reproduce", "table-isolation", "--out", str(tmp_path / "runs"), "--data", str(data)])
     assert capsys.readouterr().out == ""
 
 
 def test_a_run_that_failed_is_told_after_what_there_is(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(configs: list[RunConfig], out: Path, *rest: object) -> list[Run]:
-        return [Run(out, config.as_json(), "failed", "it broke") for config in configs]
+    def broken(configs: list[RunConfig], workers: Workers, *rest: object) -> list[Run]:
+        return [Run(workers.out, config.as_json(), "failed", "it broke") for config in configs]
 
     monkeypatch.setattr(reproduce, "do_all", broken)
     arguments = ["table-efficiency", "--scale", "paper", "--out", str(tmp_path / "runs"), "--data", str(data)]

@@ -28,7 +28,7 @@ CONFIG = replace(
 
 
 def jobs(out: Path, seeds: int = 2) -> list[Job]:
-    return [Job(replace(CONFIG, seed=seed), Workplace(out, minutes=0)) for seed in range(seeds)]
+    return [Job(replace(CONFIG, seed=seed), Workplace(out, checkpoint_minutes=0)) for seed in range(seeds)]
 
 
 def digests(runs: list[Run]) -> list[str]:
@@ -193,7 +193,7 @@ def test_ray_ends_complete_and_equal_though_a_worker_is_killed(tmp_path: Path, e
 def test_a_stop_reaches_the_workers_of_ray(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparc-cl[ray]'")
     long = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=2000))
-    workplace = Workplace(tmp_path, minutes=99)
+    workplace = Workplace(tmp_path, checkpoint_minutes=99)
     with pytest.raises(Stopped, match="0 of 2 runs done"):
         run_grid([Job(replace(long, seed=seed), workplace) for seed in (0, 1)], OnRay(workers=1), Killer())
     (only,) = list_runs(tmp_path)

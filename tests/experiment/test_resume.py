@@ -66,7 +66,7 @@ def quick(splits: Splits) -> Quick:
     """A run of a second, with a checkpoint a step."""
 
     def start(out: Path, config: RunConfig = CONFIG, watcher: RunWatcher | None = None, fresh: bool = False) -> Run:
-        workplace = Workplace(out, minutes=0, fresh=fresh, loaded={(config.benchmark, None): splits})
+        workplace = Workplace(out, checkpoint_minutes=0, fresh=fresh, loaded={(config.benchmark, None): splits})
         return run(config, workplace, watcher)
 
     return start

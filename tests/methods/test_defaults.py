@@ -16,7 +16,7 @@ DEFAULTS = {
     "oewc": {"lr": 0.03, "lam": 10.0, "gamma": 1.0},
     "si": {"lr": 0.03, "clip_value": 1.0, "lam": 0.5, "xi": 1.0},
     "pnn": {"lr": 0.03},
-    "packnet": {"lr": 0.001, "momentum": 0.9, "prune": None, "retrain": 0.5},
+    "packnet": {"lr": 0.01, "momentum": 0.9, "prune": None, "retrain": 0.5},
     "sparc": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99, "kappa": 5.0},
     "isolation": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "kappa": 5.0},
     "weight-alignment": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99},

@@ -7,9 +7,8 @@ import pytest
 from PIL import Image
 
 from sparc.experiment.result import Result
-from sparc.report import draw
 from sparc.report.drawing import Text, flattened
-from sparc.report.run_png import run_drawing
+from sparc.report.run_png import draw, run_drawing
 
 Make = Callable[..., Result]
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sparc.cli.reproduce import Reproduce, commands
+from sparc.cli.reproduce import commands
 from sparc.cli.run import arguments_of
+from sparc.cli.workers import Workers
 from sparc.data.benchmarks import BENCHMARKS
 from sparc.errors import InputError
 from sparc.experiment import RunConfig
@@ -44,7 +45,7 @@ def test_the_names_are_these_and_every_table_and_figure_has_one() -> None:
     assert list(EXHIBITS) == IDS
     labels = {exhibit.shown.label for exhibit in EXHIBITS.values()}
     assert labels == {each.label for each in (*the_paper().tables, *the_paper().figures)}
-    assert all(exhibit.shown.caption and exhibit.title for exhibit in EXHIBITS.values())
+    assert all(exhibit.shown.caption and exhibit.shown.title for exhibit in EXHIBITS.values())
 
 
 def test_a_name_that_is_none_gets_the_nearest() -> None:
@@ -175,17 +176,17 @@ def test_the_streams_are_benchmarks(stream: str) -> None:
 def test_the_command_that_is_shown_is_the_run(scale: Scale, tmp_path: Path) -> None:
     configs = list(dict.fromkeys(config for exhibit in EXHIBITS.values() for config in exhibit.needed(scale)))
     found = []
-    for command, group in commands(configs, Reproduce(out=tmp_path)).items():
+    for command, group in commands(configs, Workers(out=tmp_path)).items():
         given = arguments_of(command.split()[2:])
         choice = given.choice
         first = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
         found += [replace(first, seed=first.seed + more) for more in range(choice.seeds)]
         assert found[-len(group) :] == group
-        assert given.machine.out == tmp_path
+        assert given.workplace.out == tmp_path
     assert len(found) == len(configs)
 
 
 def test_seeds_with_a_gap_between_them_are_two_commands() -> None:
     usual = RunConfig.default("seq-cifar100-5", "sparc")
-    told = commands([replace(usual, seed=seed) for seed in (0, 1, 3)], Reproduce())
+    told = commands([replace(usual, seed=seed) for seed in (0, 1, 3)], Workers())
     assert [command.split("--seed ")[1] for command in told] == ["0 --seeds 2 --out runs", "3 --out runs"]

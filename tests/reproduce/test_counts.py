@@ -3,12 +3,11 @@
 import pytest
 from torch import nn
 
-from sparc.data.benchmarks import find
 from sparc.methods import Settings
 from sparc.methods.parts.single import NetSettings, SingleNetSettings
 from sparc.methods.sparc.sparc import RenormalizationSettings, SemanticSettings, SparcSettings
 from sparc.nn import ResNet, SparcNet
-from sparc.reproduce.counts import DATA_SETS, parameters
+from sparc.reproduce.counts import data_of, parameters
 
 
 def count(module: nn.Module) -> int:
@@ -27,7 +26,7 @@ def count(module: nn.Module) -> int:
     ],
 )
 def test_sparcs_count_is_its_nets(settings: dict[str, float], benchmark: str, tasks: int, classes: int) -> None:
-    side = DATA_SETS[find(benchmark).source].side
+    side = data_of(benchmark).side
     net = SparcNet(image_size=(side, side), **settings)  # type: ignore[arg-type]
     for _ in range(tasks):
         net.add_task(classes)

@@ -9,10 +9,11 @@ from PIL import Image
 from rich.console import Console
 
 from sparc.data.benchmarks import find
-from sparc.experiment import Result, RunConfig
+from sparc.experiment import Result, Run, RunConfig
+from sparc.experiment.folder import done_run
 from sparc.experiment.result import triangle
 from sparc.reproduce.catalog import EXHIBITS
-from sparc.reproduce.counts import DATA_SETS
+from sparc.reproduce.counts import data_of
 from sparc.reproduce.exhibit import Exhibit, FigureExhibit
 from sparc.reproduce.plan import SCALES, RunSpec
 from sparc.reproduce.show import draw_exhibit, exhibit_tables, has_points, heading
@@ -22,14 +23,13 @@ EVERY = pytest.mark.parametrize("exhibit", EXHIBITS.values(), ids=lambda exhibit
 FIGURES = [exhibit for exhibit in EXHIBITS.values() if isinstance(exhibit, FigureExhibit)]
 
 
-def result(config: RunConfig) -> Result:
-    benchmark = find(config.benchmark)
-    tasks, classes = benchmark.tasks, DATA_SETS[benchmark.source].classes
+def run(config: RunConfig) -> Run:
+    tasks, data = find(config.benchmark).tasks, data_of(config.benchmark)
     rows = [[70.0 + task - stage + config.seed for task in range(stage + 1)] for stage in range(tasks)]
-    return Result(
+    made = Result(
         config=json.loads(json.dumps(config.as_json())),
-        class_names=[str(label) for label in range(classes)],
-        sizes=[classes // tasks] * tasks,
+        class_names=[str(label) for label in range(data.classes)],
+        sizes=[data.classes // tasks] * tasks,
         class_il=triangle(rows),
         task_il=triangle(rows),
         validation=None,
@@ -40,14 +40,15 @@ def result(config: RunConfig) -> Result:
         buffer_bytes=0,
         seconds={},
         state_sha256="",
-        data={"train": DATA_SETS[benchmark.source].train},
+        data={"train": data.train_pictures},
         environment={},
         diagnostics={"head norm before": [2.0] * tasks, "head norm after": [1.0] * tasks},
     )
+    return done_run(Path(), made)
 
 
 def filled_with_all(exhibit: Exhibit, scale: str = "paper") -> Filled:
-    return fill(exhibit, [result(config) for config in exhibit.needed(SCALES[scale])], SCALES[scale])
+    return fill(exhibit, [run(config) for config in exhibit.needed(SCALES[scale])], SCALES[scale])
 
 
 def shown(filled: Filled, width: int = 100) -> str:
@@ -82,7 +83,7 @@ def test_a_row_that_is_not_there_yet_has_no_numbers_below_the_papers() -> None:
 def test_different_numbers_of_seeds_are_told_cell_by_cell() -> None:
     exhibit, scale = EXHIBITS["table-results"], SCALES["paper"]
     runs = [config for config in exhibit.needed(scale) if config.method == "sparc"]
-    some = [result(config) for config in runs if config.seed == 0 or config.benchmark == "seq-cifar100-5"]
+    some = [run(config) for config in runs if config.seed == 0 or config.benchmark == "seq-cifar100-5"]
     text = shown(fill(exhibit, some, scale), width=130)
     assert "ours (seeds)" in text
     assert "69.00 ± 1.00 (3)" in text

@@ -2,19 +2,18 @@
 
 import json
 from dataclasses import replace
-from decimal import Decimal
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 
 from sparc.data.benchmarks import find
-from sparc.experiment import Result, RunConfig
-from sparc.experiment.identity import result_of
+from sparc.experiment import Result, Run, RunConfig, find_done
+from sparc.experiment.folder import done_run
 from sparc.experiment.result import triangle
-from sparc.methods import METHODS
 from sparc.reproduce.catalog import EXHIBITS
-from sparc.reproduce.counts import DATA_SETS
+from sparc.reproduce.counts import data_of
 from sparc.reproduce.exhibit import CountExhibit, Exhibit, TableExhibit
 from sparc.reproduce.measures import MEASURES
 from sparc.reproduce.paper import the_paper
@@ -25,10 +24,9 @@ PAPER = SCALES["paper"]
 EVERY = pytest.mark.parametrize("exhibit", EXHIBITS.values(), ids=lambda exhibit: exhibit.id)
 
 
-def result(config: RunConfig, accuracy: float, forgotten: float = 10.0, **changes: Any) -> Result:
+def result(config: RunConfig, accuracy: float, forgotten: float = 10.0, **changes: Any) -> Run:
     """Every task is learned to `accuracy` + what is `forgotten` of it later; Task-IL has 20 more of everything."""
-    benchmark = find(config.benchmark)
-    tasks, data = benchmark.tasks, DATA_SETS[benchmark.source]
+    tasks, data = find(config.benchmark).tasks, data_of(config.benchmark)
     rows = [[accuracy] * stage + [accuracy + forgotten] for stage in range(tasks)]
     rows[-1][-1] = accuracy
     made = Result(
@@ -45,10 +43,10 @@ def result(config: RunConfig, accuracy: float, forgotten: float = 10.0, **change
         buffer_bytes=0,
         seconds={"train": [1.0] * tasks, "test": [1.0] * tasks},
         state_sha256="0" * 64,
-        data={"train": data.train},
+        data={"train": data.train_pictures},
         environment={},
     )
-    return replace(made, **changes)
+    return done_run(Path(), replace(made, **changes))
 
 
 def cells(table: FilledTable, *labels: str) -> dict[str, str]:
@@ -74,7 +72,7 @@ def test_mean_and_deviation_over_seeds_by_hand() -> None:
     assert row.seeds == {3}
     assert row.state == ""
     assert [str(number) for number in row.paper][3:5] == ["49.03 ± 0.05", "75.52 ± 0.11"]
-    assert row.ours[3].as_json() == {"mean": 49.0, "deviation": 1.0, "n": 3, "agrees": None, "word": None}
+    assert row.ours[3].as_json() == {"mean": 49.0, "deviation": 1.0, "n": 3, "agrees": None, "reason": None}
 
 
 def test_one_seed_has_no_deviation_and_says_so() -> None:
@@ -132,7 +130,7 @@ def test_a_missing_method_never_gets_a_number_however_much_has_been_run(exhibit:
             missing = exhibit.spec_of(printed).missing
             assert row.paper == printed.numbers
             assert row.state == missing
-            assert any(each.values for each in row.ours) is not bool(missing)
+            assert any(each.mean is not None for each in row.ours) is not bool(missing)
             assert not missing or all(str(each) == "" for each in row.ours)
     for chart in filled.charts:
         for curve, filled_curve in zip(chart.chart.curves, chart.curves, strict=True):
@@ -189,8 +187,8 @@ def test_parameters_and_passes_of_every_method_that_is_there_need_no_run() -> No
     assert cells(table, "DER++")["forward passes"] == "3", "its batch, pictures with logits and pictures with labels"
     for row in table.rows:
         counts = dict(zip(table.number_titles, row.ours, strict=True))
-        assert bool(counts["forward passes"].values) is (row.state == "not run")
-        assert bool(counts[PARAMETERS].values) is (row.state == "not run" and row.labels != ("PackNet",))
+        assert (counts["forward passes"].mean is not None) is (row.state == "not run")
+        assert (counts[PARAMETERS].mean is not None) is (row.state == "not run" and row.labels != ("PackNet",))
 
 
 def test_parameters_of_a_method_that_keeps_more_than_nets_are_read_from_its_run() -> None:
@@ -204,10 +202,10 @@ def test_copies_of_the_net_are_counted_with_it() -> None:
     assert cells(table, "LwF")[PARAMETERS] == "22.562 ✗", "a net and its teacher, with running statistics"
 
 
-def test_a_method_that_needs_the_task_has_no_class_il(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(METHODS.find("sgd"), "needs_task_id", True)
-    (table,) = fill(EXHIBITS["table-results"], [result(RunSpec("SGD").config("seq-cifar100-5"), 40.0)], PAPER).tables
-    ours = cells(table, "SGD")
+def test_a_method_that_needs_the_task_has_no_class_il() -> None:
+    run = result(RunSpec("PackNet").config("seq-cifar100-5"), 40.0, class_il=None, task_confusion=None)
+    (table,) = fill(EXHIBITS["table-results"], [run], PAPER).tables
+    ours = cells(table, "PackNet")
     assert ours["CIFAR100 (5T)\nClass-IL A_T (%)"] == "–"
     assert ours["CIFAR100 (5T)\nTask-IL A_T (%)"] == "60.00"
 
@@ -215,7 +213,7 @@ def test_a_method_that_needs_the_task_has_no_class_il(monkeypatch: pytest.Monkey
 def test_a_result_belongs_to_exactly_its_config() -> None:
     config = RunConfig.default("seq-cifar100-5", "sparc")
     mine = result(config, 1.0)
-    assert result_of(config, [mine]) is mine
+    assert find_done(config, [mine]) is mine
     for other in (
         replace(config, seed=1),
         replace(config, benchmark="seq-cifar100-10"),
@@ -223,7 +221,7 @@ def test_a_result_belongs_to_exactly_its_config() -> None:
         replace(config, recipe=replace(config.recipe, epochs=49)),
         replace(config, stream=replace(config.stream, order_seed=0)),
     ):
-        assert result_of(other, [mine]) is None
+        assert find_done(other, [mine]) is None
 
 
 def test_fewer_pictures_than_the_paper_had_are_told() -> None:
@@ -234,9 +232,9 @@ def test_fewer_pictures_than_the_paper_had_are_told() -> None:
     assert not any("trained on" in note for note in whole.notes)
 
 
-def points(exhibit: str, results: list[Result], chart: int = 0) -> dict[str, list[float | None]]:
-    filled = fill(EXHIBITS[exhibit], results, PAPER).charts[chart]
-    return {curve.name: [point.mean for point in curve.points] for curve in filled.curves if curve.points}
+def points(exhibit: str, runs: list[Run], chart: int = 0) -> dict[str, list[float | None]]:
+    filled = fill(EXHIBITS[exhibit], runs, PAPER).charts[chart]
+    return {curve.name: [point.mean for _, point in curve.points] for curve in filled.curves if curve.points}
 
 
 def test_accuracy_on_each_task_at_the_end() -> None:
@@ -244,16 +242,17 @@ def test_accuracy_on_each_task_at_the_end() -> None:
     curves = points("figure-taskwise", [result(run, 50.0 + 2 * run.seed) for run in runs])
     assert curves == {"SPARC": [pytest.approx(71.0)] * 20}
     (chart,) = fill(EXHIBITS["figure-taskwise"], [result(run, 50.0 + 2 * run.seed) for run in runs], PAPER).charts
-    assert chart.curves[-1].points[0].deviation == pytest.approx(stdev([70, 72]))
+    assert chart.curves[-1].points[0][1].deviation == pytest.approx(stdev([70, 72]))
     assert chart.curves[-1].about == "2 seeds"
-    assert chart.ticks == tuple(str(task) for task in range(1, 21))
+    assert [task for task, _ in chart.curves[-1].points] == list(range(1, 21))
 
 
 def test_stability_after_each_task_by_hand() -> None:
     half = RunSpec("SPARC", settings={"alpha": 0.5}).config("seq-cifar100-5")
     made = result(half, 0.0, class_il=triangle([[90.0], [80.0, 70.0], [60.0, 50.0, 40.0], [1.0, 2, 3, 4], [5.0] * 5]))
     assert points("figure-stability-alpha", [made]) == {"α = 0.5": [80.0, 55.0, 2.0, 5.0]}
-    assert fill(EXHIBITS["figure-stability-alpha"], [made], PAPER).charts[0].ticks == ("2", "3", "4", "5")
+    half_curve = fill(EXHIBITS["figure-stability-alpha"], [made], PAPER).charts[0].curves[0]
+    assert [task for task, _ in half_curve.points] == [2, 3, 4, 5]
 
 
 def test_task_probabilities_and_stages() -> None:
@@ -282,6 +281,5 @@ def test_size_is_shown_against_what_joint_reaches() -> None:
     without = fill(EXHIBITS["figure-size"], [sparc], PAPER).charts[0].curves[-1]
     assert (without.points, without.reason) == ((), f"JOINT {RunSpec('JOINT').missing or 'not run'}")
     bounds = [result(config, 60.0) for config in RunSpec("JOINT").configs("seq-tinyimagenet", PAPER)]
-    size, height = fill(EXHIBITS["figure-size"], [sparc, *bounds], PAPER).charts[0].curves[-1].points
-    assert (size.mean, height.mean) == (pytest.approx(1.926694), pytest.approx(50.0))
-    assert Decimal("1.93") == Decimal(str(size))
+    ((size, height),) = fill(EXHIBITS["figure-size"], [sparc, *bounds], PAPER).charts[0].curves[-1].points
+    assert (size, height.mean) == (pytest.approx(1.926694), pytest.approx(50.0))

@@ -1,15 +1,22 @@
 """`sparc benchmarks`: list the streams that can be learned."""
 
+from dataclasses import dataclass
+
 from rich.console import Console
 
-from sparc.cli.parse import no_flags, parse
+from sparc.cli.parse import parse
 from sparc.data.benchmarks import BENCHMARKS
 from sparc.data.sources import find, names
 from sparc.report.tables import plain_table
 
 
+@dataclass(frozen=True)
+class Benchmarks:
+    """Takes no flags."""
+
+
 def main(arguments: list[str]) -> int:
-    parse(no_flags, "benchmarks", __doc__, arguments)
+    parse(Benchmarks, "benchmarks", __doc__, arguments)
     table = plain_table("Benchmarks", "name", "data set", "tasks", words=True)
     for benchmark in BENCHMARKS.values():
         table.add_row(benchmark.name, find(benchmark.source).title, str(benchmark.tasks))

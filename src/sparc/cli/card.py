@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import tyro
-
-from sparc.cli.parse import parse
+from sparc.cli.parse import ModelFile, parse
 from sparc.files import check_output, write_atomic
 from sparc.model_file import load
 from sparc.report.model_card import card
@@ -14,14 +11,13 @@ from sparc.report.model_card import card
 
 @dataclass(frozen=True)
 class Card:
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The model file."""
+    model: ModelFile
     out: Path | None = None
     """Where the card, a Markdown file, is written; without it, to standard output."""
 
 
 def main(arguments: list[str]) -> int:
-    given: Card = parse(Card, "card", __doc__, arguments)
+    given = parse(Card, "card", __doc__, arguments)
     text = card(load(given.model), given.model)
     if given.out is None:
         print(text, end="")

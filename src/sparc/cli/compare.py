@@ -6,26 +6,25 @@ A method may have values of its own after colons, `sparc:width=0.5:epochs=20`; -
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 from rich.console import Console
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import BenchmarkName, parse
 from sparc.cli.warn import warn
-from sparc.cli.workers import Workers, do_all, failures
+from sparc.cli.workers import Workers, check_all_done, do_all
 from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.experiment import RunConfig
+from sparc.experiment.config import run_title
 from sparc.report.comparison import compare, ranked
 from sparc.report.tables import comparison_tables
 
 
 @dataclass(frozen=True)
-class Arguments:
-    benchmark: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BENCHMARK")]
-    """A name from `sparc benchmarks`, a data set's, or a folder that holds one folder of pictures a class."""
+class Compare:
+    benchmark: BenchmarkName
     methods: str = "sparc,sgd"
     """Names from `sparc methods`, with commas between; `sparc:width=0.5` gives one a value of its own."""
     seeds: int = 3
@@ -34,28 +33,22 @@ class Arguments:
     """Values for every method that takes them, such as epochs=5 width=0.25 buffer_size=500."""
     json: bool = False
     """Print the comparison as JSON instead of a table."""
-    out: Path = Path("runs")
-    """Where the runs' folders are made, and looked for."""
-    data: Path | None = None
-    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
     workers: Annotated[Workers, tyro.conf.OmitArgPrefixes] = field(default_factory=Workers)
 
 
 def main(arguments: list[str]) -> int:
-    given: Arguments = parse(Arguments, "compare", __doc__, arguments)
+    given = parse(Compare, "compare", __doc__, arguments)
     if given.seeds < 1:
         raise InputError(f"--seeds {given.seeds} runs nothing: give at least 1")
     methods = chosen(given.benchmark, given.methods, given.set)
     configs = [replace(config, seed=seed) for seed in range(given.seeds) for config in methods]
-    runs = do_all(configs, given.out, given.data, given.workers, ["compare", *arguments])
-    if isinstance(runs, int):
-        return runs
+    runs = do_all(configs, given.workers, ["compare", *arguments])
     done = [run for run in runs if run.state == "done"]
     rows = ranked(compare(done))
     if given.json:
         folders = [str(run.folder) for run in done]
         failed = [
-            {"run": config.title(configs), "error": run.note}
+            {"run": run_title(run.config, config.label(configs)), "error": run.note}
             for config, run in zip(configs, runs, strict=True)
             if run.state == "failed"
         ]
@@ -64,8 +57,7 @@ def main(arguments: list[str]) -> int:
         console = Console()
         for table in comparison_tables(rows) if rows else ():
             console.print(table)
-    if error := failures(runs):
-        raise error
+    check_all_done(runs)
     return 0
 
 

@@ -31,7 +31,7 @@ class Demo:
 
 
 def main(arguments: list[str]) -> int:
-    given: Demo = parse(Demo, "demo", __doc__, arguments)
+    given = parse(Demo, "demo", __doc__, arguments)
     from sparc.data.demo_images import TASKS, draw_folders  # with all of sparc.data, torch
 
     unlabelled = draw_folders(given.folder, given.pictures, given.seed)

@@ -10,21 +10,21 @@ from PIL import Image
 from rich.console import Console
 from torch import Tensor
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import ModelFile, parse
 from sparc.errors import InputError
 from sparc.export import export_onnx
 from sparc.files import check_output
 from sparc.model_file import load_taught
 from sparc.model_input import InputShape, picture_paths
-from sparc.report import plain_table
+from sparc.report.tables import plain_table
+from sparc.text import one_line
 
 COMPARED = 64
 
 
 @dataclass(frozen=True)
 class Export:
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The model file."""
+    model: ModelFile
     out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT.onnx")]
     """The ONNX file to write."""
     pictures: Path | None = None
@@ -32,7 +32,7 @@ class Export:
 
 
 def main(arguments: list[str]) -> int:
-    given: Export = parse(Export, "export", __doc__, arguments)
+    given = parse(Export, "export", __doc__, arguments)
     if given.out.suffix != ".onnx":
         raise InputError(f"{given.out} would hold an ONNX model: give it a name that ends in .onnx")
     check_output(given.out, not_over=given.model)
@@ -51,9 +51,8 @@ def main(arguments: list[str]) -> int:
     table.add_row("largest difference between scores", f"{done.largest_difference:.1e}")
     table.add_row("milliseconds a picture, one at a time", f"{done.milliseconds_alone:.2f}")
     table.add_row("milliseconds a picture, 32 at a time", f"{done.milliseconds_in_batch:.2f}")
-    console = Console()
-    console.print(table)
-    console.print(f"written: {given.out}", markup=False, highlight=False, soft_wrap=True)
+    Console().print(table)
+    print(f"written: {one_line(str(given.out))}")
     return 0
 
 

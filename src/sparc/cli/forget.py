@@ -1,14 +1,11 @@
 """`sparc forget`: take classes, or a whole task, out of a model for good."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
-from rich.markup import escape
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import ModelFile, parse
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import forget
@@ -18,8 +15,7 @@ from sparc.text import one_line
 
 @dataclass(frozen=True)
 class Forget:
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The model file."""
+    model: ModelFile
     classes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CLASS …")] = ()
     """Names of classes."""
     task: str | None = None
@@ -27,7 +23,7 @@ class Forget:
 
 
 def main(arguments: list[str]) -> int:
-    given: Forget = parse(Forget, "forget", __doc__, arguments)
+    given = parse(Forget, "forget", __doc__, arguments)
     if bool(given.classes) == (given.task is not None):
         raise InputError("say what to forget: either names of classes, or --task NAME, and not both")
     check_output(given.model)
@@ -35,9 +31,8 @@ def main(arguments: list[str]) -> int:
         before = load(given.model)
         after = forget(before, given.classes, [] if given.task is None else [given.task])
         save(after, given.model)
-    console = Console()
     for line in what_remains(before, after):
-        console.print(escape(one_line(line)), highlight=False, soft_wrap=True)
+        print(one_line(line))
     return 0
 
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, RenderableType
@@ -11,7 +10,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 
-from sparc.cli.progress import LINE_SECONDS, duration, time_left
+from sparc.cli.progress import LINE_SECONDS, duration, epoch_text, say, speed_text, time_left
 from sparc.experiment import Run
 from sparc.experiment.grid import GridWatcher, Job, Report, Warned
 from sparc.report.tables import plain_table
@@ -47,9 +46,7 @@ class GridView(GridWatcher):
             self.live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.live.stop()
 
     def stop_asked(self) -> bool:
@@ -64,11 +61,7 @@ class GridView(GridWatcher):
                 row.begun, row.done_before = time.monotonic(), report.done
             row.done = report.done
             left = time_left(time.monotonic() - row.begun, row.done, row.done_before)
-            row.at = (
-                f"task {report.task}, epoch {report.epoch}/{report.epochs}"
-                + (f" ({report.phase})" if report.phase != "train" else "")
-                + f", loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{left}"
-            )
+            row.at = f"task {report.task}, {epoch_text(report)}, {speed_text(report)}{left}"
         elif isinstance(report, StageReport):
             seen = len(report.test.task_il)
             row.at = f"task {report.task} learned, Task-IL {sum(report.test.task_il) / seen:.1f} %"
@@ -98,7 +91,7 @@ class GridView(GridWatcher):
 
     def line(self, text: str) -> None:
         self.said = time.monotonic()
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        say(self.console, text)
 
     def _table(self) -> RenderableType:
         over = sum(row.over for row in self.rows)

@@ -2,13 +2,10 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import ModelFile, parse
 from sparc.model_file import load
 from sparc.report.model_card import facts, tables
 from sparc.text import one_line
@@ -16,8 +13,7 @@ from sparc.text import one_line
 
 @dataclass(frozen=True)
 class Inspect:
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The model file."""
+    model: ModelFile
     check: bool = False
     """Say that file and weights are whole; a damaged file is refused in any case."""
     json: bool = False
@@ -25,7 +21,7 @@ class Inspect:
 
 
 def main(arguments: list[str]) -> int:
-    given: Inspect = parse(Inspect, "inspect", __doc__, arguments)
+    given = parse(Inspect, "inspect", __doc__, arguments)
     model = load(given.model)
     if given.json:
         whole = {"whole": True} if given.check else {}

@@ -17,7 +17,8 @@ from sparc.files import check_output, locked
 from sparc.learner import Effort, check_validation, learn, new_model, read_folder, settings_of, suitable_recipe
 from sparc.methods.sparc.sparc import SparcSettings
 from sparc.model_file import Model, load, save
-from sparc.report import percent, plain_table
+from sparc.report.labels import percent
+from sparc.report.tables import plain_table
 from sparc.text import one_line
 
 
@@ -72,7 +73,7 @@ class Learn:
 
 
 def main(arguments: list[str]) -> int:
-    given: Learn = parse(Learn, "learn", __doc__, arguments)
+    given = parse(Learn, "learn", __doc__, arguments)
     use_threads(given.threads)
     check_output(given.model)
     with locked(given.model):
@@ -109,7 +110,7 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
     class Again(Learn):
         new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = own
 
-    asked: NewModel = parse(Again, "learn", __doc__, arguments).new_model
+    asked = parse(Again, "learn", __doc__, arguments).new_model
     if asked.no_flip and info.flip:
         raise InputError(f"{path} learns mirror images: leave out --no-flip, or make another model")
     for name, there in asdict(own).items():

@@ -18,6 +18,8 @@ SIZES = [20] * 5
 """Seq-CIFAR100 in 5 tasks, on which the paper counts parameters."""
 WIDE = 110
 """Columns of a terminal that has room for titles, which are the names in other letters."""
+WIDE_WITH_COSTS = 150
+"""Columns of one that has room for all there is; costs take the place of papers in others."""
 LEGEND = {
     "buffer": "pictures kept, unless --buffer-size says otherwise",
     "told": "what it must be told: the task, at test time, so there is no Class-IL accuracy; or how many tasks or "
@@ -36,7 +38,7 @@ class Methods:
 
 
 def main(arguments: list[str]) -> int:
-    given: Methods = parse(Methods, "methods", __doc__, arguments)
+    given = parse(Methods, "methods", __doc__, arguments)
     listed = [about(method) for method in METHODS.classes.values()]
     if given.costs:
         use_threads(1)
@@ -49,11 +51,13 @@ def main(arguments: list[str]) -> int:
         return 0
     console = Console()
     rows = [cells(each) for each in listed]
-    columns = [column for column in rows[0] if column != "method" or console.width >= WIDE]
+    narrow = console.width < (WIDE_WITH_COSTS if given.costs else WIDE)
+    left_out = {"method", "from"} if narrow and given.costs else {"method"} if narrow else set()
+    columns = [column for column in rows[0] if column not in left_out]
     table = plain_table("Methods", *columns, words=True)
     table.padding = (0, 1, 0, 0)
     for column in table.columns:
-        column.no_wrap = column.header != "from"
+        column.no_wrap = column.header != ("told" if "from" in left_out else "from")
     for row in rows:
         table.add_row(*(row[column] for column in columns))
     console.print(table)

@@ -5,15 +5,27 @@ import io
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Annotated, TypeVar
 
 import tyro
 
 from sparc.cli.warn import warn
 from sparc.errors import InputError
 
+Form = TypeVar("Form")
+ModelFile = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="The model file.")]
+BenchmarkName = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(
+        metavar="BENCHMARK",
+        help="A name from `sparc benchmarks`, a data set's, or a folder that holds one folder of pictures a class.",
+    ),
+]
 
-def parse(form: Any, verb: str, description: str | None, arguments: list[str], further: str = "") -> Any:
+
+def parse(form: type[Form], verb: str, description: str | None, arguments: list[str], further: str = "") -> Form:
     """An instance of the form, filled in from the flags; what is wrong with them is said in one sentence.
 
     `further` words, beside the verb, decide what help there is.
@@ -36,10 +48,6 @@ def parse(form: Any, verb: str, description: str | None, arguments: list[str], f
             raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
         sys.stdout.write(help_text.getvalue())
         raise
-
-
-def no_flags() -> None:
-    """The form of a verb that takes none."""
 
 
 def with_new_flags(arguments: list[str], renamed: Mapping[str, str]) -> list[str]:

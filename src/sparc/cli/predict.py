@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 from torch import Tensor
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
 from sparc.discovery import unknown
 from sparc.errors import InputError
@@ -35,8 +35,7 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class Predict:
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The model file."""
+    model: ModelFile
     paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH …")]
     """Pictures, and folders that hold some at any depth."""
     top: int = 1
@@ -74,7 +73,7 @@ class Prediction:
 
 
 def main(arguments: list[str]) -> int:
-    given: Predict = parse(Predict, "predict", __doc__, arguments)
+    given = parse(Predict, "predict", __doc__, arguments)
     model = load_taught(given.model)
     model.info.shape.check_takes_pictures(given.model)
     if given.task is not None and given.task not in (known := [each.name for each in model.info.tasks]):

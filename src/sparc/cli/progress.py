@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -43,9 +42,7 @@ class Display(RunWatcher):
         self.bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.bar.stop()
 
     def loading(self, what: str, done: int, total: int | None) -> None:
@@ -62,11 +59,11 @@ class Display(RunWatcher):
             self.line(f"{what}, {share:.0%}, {note}" if note else what)
 
     def warn(self, sentence: str) -> None:
-        self.console.print(f"sparc: {one_line(sentence)}", highlight=False, soft_wrap=True, markup=False)
+        say(self.console, f"sparc: {one_line(sentence)}")
 
     def line(self, text: str) -> None:
         self.said = time.monotonic()
-        self.console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True, markup=False)
+        say(self.console, f"{self.title}: {text}")
 
     def resumed(self, where: str, steps: int) -> None:
         self.line(f"going on from {where}")
@@ -75,14 +72,9 @@ class Display(RunWatcher):
         spent = time.monotonic() - self.start
         if self.done_before is None:
             self.done_before, self.start, spent = report.done, time.monotonic(), 0.0
-        what = f"epoch {report.epoch}/{report.epochs}"
-        if self.tasks > 1:
-            what = f"task {report.task}/{self.tasks}, {what}"
-        if report.phase != "train":
-            what += f" ({report.phase})"
+        task = f"task {report.task}/{self.tasks}, " if self.tasks > 1 else ""
         left = time_left(spent, report.done, self.done_before)
-        note = f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s{left}"
-        self.show(what, report.done, note)
+        self.show(task + epoch_text(report), report.done, speed_text(report) + left)
 
     def stage(self, report: StageReport) -> None:
         class_il, task_il = (
@@ -93,6 +85,19 @@ class Display(RunWatcher):
             f"task {report.task}/{self.tasks} learned in {duration(report.train_seconds)}, "
             f"Class-IL {class_il}, Task-IL {task_il}"
         )
+
+
+def say(console: Console, line: str) -> None:
+    """Beside what is live there; a path or a command in it is neither broken nor coloured."""
+    console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def epoch_text(report: TrainingReport) -> str:
+    return f"epoch {report.epoch}/{report.epochs}" + (f" ({report.phase})" if report.phase != "train" else "")
+
+
+def speed_text(report: TrainingReport) -> str:
+    return f"loss {report.loss:.3f}, {report.images_per_second:,.0f} images/s"
 
 
 def time_left(spent: float, done: float, before: float) -> str:

@@ -31,7 +31,7 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Report:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUNS …")] = (Path("runs"),)
     """Folders of runs, as given to `sparc run --out`, single runs' folders, or their result.json."""
     out: Path | None = None
@@ -43,7 +43,7 @@ class Arguments:
 
 
 def main(arguments: list[str]) -> int:
-    given: Arguments = parse(Arguments, "report", __doc__, arguments)
+    given = parse(Report, "report", __doc__, arguments)
     out = Path(USUAL[given.format]) if given.out is None else given.out
     figures = given.format in ("svg", "png")
     if figures:

@@ -5,8 +5,9 @@ Without a name, list them all: what each needs, and what is done.
 
 import json
 import shlex
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,12 +17,12 @@ from rich.console import Console
 from sparc.cli.parse import parse
 from sparc.cli.threads import use_threads
 from sparc.cli.warn import warn
-from sparc.cli.workers import Workers, do_all, failures
+from sparc.cli.workers import Workers, check_all_done, do_all
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
-from sparc.experiment import Result, Run, RunConfig, done_runs, result_of, usual_recipe
+from sparc.experiment import Run, RunConfig, done_runs, find_done
+from sparc.experiment.config import differing, flat_settings
 from sparc.files import check_output
-from sparc.methods import METHODS
 from sparc.report.tables import plain_table
 from sparc.reproduce.catalog import EXHIBITS, find_exhibit
 from sparc.reproduce.estimate import estimate, images_per_second
@@ -38,10 +39,6 @@ class Reproduce:
     """A table or a figure, by its name in the list that comes without one."""
     scale: Literal["quick", "half", "paper"] = "quick"
     """How much of the paper's effort: one epoch a task and narrow rivals, half of its epochs, or all of it."""
-    out: Path = Path("runs")
-    """Where the runs lie, and new ones go."""
-    data: Path | None = None
-    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
     dry_run: bool = False
     """Run nothing: show what is there, and what would be run."""
     figure: Path | None = None
@@ -52,7 +49,7 @@ class Reproduce:
 
 
 def main(arguments: list[str]) -> int:
-    given: Reproduce = parse(Reproduce, "reproduce", __doc__, arguments)
+    given = parse(Reproduce, "reproduce", __doc__, arguments)
     use_threads(1)
     scale = SCALES[given.scale]
     if given.exhibit is None:
@@ -64,66 +61,58 @@ def main(arguments: list[str]) -> int:
         if not isinstance(exhibit, FigureExhibit):
             raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
         check_output(given.figure)
-    results = [run.measured for run in done_runs(given.out, warn)]
-    missing = [config for config in exhibit.needed(scale) if result_of(config, results) is None]
-    runnable = _runnable(missing, given.data)
+    done = done_runs(given.workers.out, warn)
+    missing = [config for config in exhibit.needed(scale) if find_done(config, done) is None]
+    runnable = _runnable(missing, given.workers.data)
     runs: list[Run] = []
     if runnable and not given.dry_run:
         _announce(runnable, given.workers.at_a_time)
-        ended = do_all(runnable, given.out, given.data, given.workers, ["reproduce", *arguments])
-        if isinstance(ended, int):
-            return ended
-        runs = ended
-        results = [run.measured for run in done_runs(given.out, warn)]
-        missing = [config for config in missing if result_of(config, results) is None]
-    filled = fill(exhibit, results, scale)
+        runs = do_all(runnable, given.workers, ["reproduce", *arguments])
+        done += [run for run in runs if run.state == "done"]
+        missing = [config for config in missing if find_done(config, done) is None]
+    filled = fill(exhibit, done, scale)
     picture = _picture(given, filled)
+    todo = [_about(command, configs, given) for command, configs in commands(missing, given.workers).items()]
     if given.json:
-        todo = [_about(command, configs, given) for command, configs in commands(missing, given).items()]
         rest = {"missing": todo, "picture": picture and str(picture)}
         print(json.dumps({**filled.as_json(), **rest}, allow_nan=False))
     else:
-        _print(filled, missing, given, picture)
-    if error := failures(runs):
-        raise error
+        _print(filled, todo, given, picture)
+    check_all_done(runs)
     return 0
 
 
-def commands(configs: Sequence[RunConfig], given: Reproduce) -> dict[str, list[RunConfig]]:
+def commands(configs: Sequence[RunConfig], place: Workers) -> dict[str, list[RunConfig]]:
     """What a person would give to have these run, one command for seeds of the same that follow each other."""
     groups: list[list[RunConfig]] = []
     for config in configs:
-        before = (group for group in groups if replace(group[-1], seed=group[-1].seed + 1) == config)
-        if group := next(before, None):
-            group.append(config)
+        if groups and replace(groups[-1][-1], seed=groups[-1][-1].seed + 1) == config:
+            groups[-1].append(config)
         else:
             groups.append([config])
-    return {_command(group, given): group for group in groups}
+    return {_command(group, place): group for group in groups}
 
 
-def _command(seeds: Sequence[RunConfig], given: Reproduce) -> str:
-    config, method = seeds[0], METHODS.find(seeds[0].method)
+def _command(seeds: Sequence[RunConfig], place: Workers) -> str:
+    config = seeds[0]
     arguments = ["sparc", "run", config.benchmark, "--method", config.method]
-    for mine, usual in (
-        (config.settings, method.Settings()),
-        (config.recipe, usual_recipe(method, find(config.benchmark))),
-    ):
-        for each in fields(mine):
-            value = getattr(mine, each.name)
-            if value != getattr(usual, each.name):
-                values = [] if value is True else value if isinstance(value, tuple) else [value]
-                texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in values]
-                arguments += [f"--{each.name.replace('_', '-')}", *texts]
+    usual = flat_settings(RunConfig.default(config.benchmark, config.method).as_json())
+    own = flat_settings(config.as_json())
+    for name in differing([own, usual]):
+        value = own[name]
+        values = [] if value is True else value if isinstance(value, list) else [value]
+        texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in values]
+        arguments += [f"--{name.replace('_', '-')}", *texts]
     arguments += ["--seed", str(config.seed), *(["--seeds", str(len(seeds))] if len(seeds) > 1 else [])]
-    arguments += ["--out", str(given.out), *(["--data", str(given.data)] if given.data is not None else [])]
+    arguments += ["--out", str(place.out), *(["--data", str(place.data)] if place.data is not None else [])]
     return shlex.join(arguments)
 
 
 def _list(given: Reproduce, scale: Scale) -> int:
-    results = [run.measured for run in done_runs(given.out, warn)]
-    rows = [_needs(exhibit, results, scale, given.data) for exhibit in EXHIBITS.values()]
+    done = done_runs(given.workers.out, warn)
+    rows = [_needs(exhibit, done, scale, given.workers.data) for exhibit in EXHIBITS.values()]
     if given.json:
-        print(json.dumps({"scale": {**asdict(scale), "words": scale.text}, "exhibits": rows}, allow_nan=False))
+        print(json.dumps({"scale": {**asdict(scale), "text": scale.text}, "exhibits": rows}, allow_nan=False))
         return 0
     console = Console()
     console.print(f"The paper's tables and figures, {scale.text}", style="bold", highlight=False)
@@ -155,14 +144,14 @@ def _list(given: Reproduce, scale: Scale) -> int:
     return 0
 
 
-def _needs(exhibit: Exhibit, results: list[Result], scale: Scale, data: Path | None) -> dict[str, Any]:
+def _needs(exhibit: Exhibit, done: list[Run], scale: Scale, data: Path | None) -> dict[str, Any]:
     configs = exhibit.needed(scale)
-    left = [config for config in configs if result_of(config, results) is None]
+    left = [config for config in configs if find_done(config, done) is None]
     benchmarks = dict.fromkeys(config.benchmark for config in configs)
     return {
         "id": exhibit.id,
         "label": exhibit.shown.label,
-        "title": exhibit.title,
+        "title": exhibit.shown.title,
         "needed": len(configs),
         "done": len(configs) - len(left),
         "hours": sum(_hours(config) for config in left),
@@ -198,11 +187,10 @@ def _runnable(configs: Sequence[RunConfig], data: Path | None) -> list[RunConfig
 
 def _announce(configs: list[RunConfig], at_a_time: int) -> None:
     hours, few = hours_text(sum(map(_hours, configs))), min(at_a_time, len(configs))
-    Console(stderr=True).print(
+    print(
         f"{counted(len(configs), 'run')} to do, {few} at a time, roughly {hours} hours if it were one after another; "
         "Ctrl-C stops, and the same command goes on",
-        highlight=False,
-        soft_wrap=True,
+        file=sys.stderr,
     )
 
 
@@ -210,7 +198,7 @@ def _picture(given: Reproduce, filled: Filled) -> Path | None:
     """Drawn where there is something to draw, and somewhere to put it."""
     if not has_points(filled) or (given.dry_run and given.figure is None):
         return None
-    return draw_exhibit(filled, given.figure or given.out / f"{filled.exhibit.id}-{filled.scale.name}.png")
+    return draw_exhibit(filled, given.figure or given.workers.out / f"{filled.exhibit.id}-{filled.scale.name}.png")
 
 
 def _about(command: str, configs: Sequence[RunConfig], given: Reproduce) -> dict[str, Any]:
@@ -218,11 +206,11 @@ def _about(command: str, configs: Sequence[RunConfig], given: Reproduce) -> dict
         "command": command,
         "configs": [config.as_json() for config in configs],
         "hours": sum(map(_hours, configs)),
-        "data": _data_state(configs[0].benchmark, given.data),
+        "data": _data_state(configs[0].benchmark, given.workers.data),
     }
 
 
-def _print(filled: Filled, missing: Sequence[RunConfig], given: Reproduce, picture: Path | None) -> None:
+def _print(filled: Filled, todo: list[dict[str, Any]], given: Reproduce, picture: Path | None) -> None:
     console = Console()
     console.print(heading(filled), style="bold", highlight=False)
     console.print(filled.exhibit.shown.caption, highlight=False)
@@ -231,15 +219,9 @@ def _print(filled: Filled, missing: Sequence[RunConfig], given: Reproduce, pictu
     for note in filled.notes:
         console.print(f"• {note}", highlight=False, markup=False)
     if picture is not None or given.figure is not None:
-        _say(console, f"picture: {picture or 'none, as there is nothing to draw yet'}")
-    if missing:
-        _say(console, f"\nNot run, roughly {hours_text(sum(map(_hours, missing)))} hours in all:")
-    for command, configs in commands(missing, given).items():
-        state = _data_state(configs[0].benchmark, given.data)
-        why = "" if state == "there" else f"  # {find(configs[0].benchmark).source} {state}"
-        _say(console, f"  {command}{why}")
-
-
-def _say(console: Console, line: str) -> None:
-    """A path or a command is not broken into lines."""
-    console.print(line, soft_wrap=True, highlight=False, markup=False)
+        print(f"picture: {picture or 'none, as there is nothing to draw yet'}")
+    if todo:
+        print(f"\nNot run, roughly {hours_text(sum(each['hours'] for each in todo))} hours in all:")
+    for each in todo:
+        source = find(each["configs"][0]["benchmark"]).source
+        print(f"  {each['command']}" + ("" if each["data"] == "there" else f"  # {source} {each['data']}"))

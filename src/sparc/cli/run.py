@@ -4,13 +4,12 @@ import json
 import shlex
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
-from sparc.cli.parse import parse, with_new_flags
+from sparc.cli.parse import BenchmarkName, parse, with_new_flags
 from sparc.cli.progress import Display
 from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
@@ -28,7 +27,9 @@ from sparc.experiment import (
     usual_recipe,
 )
 from sparc.methods import METHODS
-from sparc.report import draw, matrix_table, metrics_table, parameters_table, seeds_table, summary
+from sparc.report.run_png import draw
+from sparc.report.tables import matrix_table, metrics_table, parameters_table, seeds_table, summary
+from sparc.text import one_line
 
 DEFAULT_METHOD = "sparc"
 
@@ -37,8 +38,7 @@ DEFAULT_METHOD = "sparc"
 class Choice:
     """What is run."""
 
-    benchmark: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="BENCHMARK")]
-    """A name from `sparc benchmarks`, a data set's, or a folder that holds one folder of pictures a class."""
+    benchmark: BenchmarkName
     method: str = DEFAULT_METHOD
     """A name from `sparc methods`; name it before --help to see its settings."""
     seed: int = 0
@@ -49,22 +49,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it is run, and what is printed."""
+    """How fast, and what is written and printed."""
 
-    out: Path = Path("runs")
-    """Where the run's folder is made."""
-    data: Path | None = None
-    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
-    device: str = "cpu"
-    """Where to compute: cpu, cuda, mps."""
-    bf16: bool = False
-    """Train in bfloat16 where it is safe; on cuda alone, and with other results beyond rounding."""
     threads: int = 1
     """Processor threads; nets as small as these gain little from a second one."""
-    checkpoint_minutes: float = 5.0
-    """How often, between the ends of epochs, to keep what a run that is cut off goes on from."""
-    fresh: bool = False
-    """Start over what has been run already, or in part."""
     tensorboard: bool = False
     """Write curves for TensorBoard into the run's folder as well (install sparc-cl[tensorboard])."""
     json: bool = False
@@ -79,9 +67,7 @@ def main(arguments: list[str]) -> int:
         raise InputError(f"--seeds {choice.seeds} runs nothing: give at least 1")
     use_threads(machine.threads)
     config = RunConfig(choice.benchmark, choice.method, given.method, given.recipe, given.stream, choice.seed)
-    workplace = Workplace(
-        machine.out, machine.data, machine.device, machine.bf16, machine.fresh, machine.checkpoint_minutes
-    )
+    workplace: Workplace = given.workplace
     curves = [_new_tensorboard()] if machine.tensorboard else []
     runs: list[Run] = []
     with StopOnSignal(notice="keeping a checkpoint; once more to stop at once") as stop:
@@ -123,13 +109,14 @@ def _print(runs: list[Run]) -> None:
         console.print(seeds_table([each.measured for each in runs]))
     for each in runs:
         again = " (run before; --fresh runs it again)" if each.was_there else ""
-        console.print(f"picture: {each.picture_path}{again}", soft_wrap=True, highlight=False, markup=False)
+        print(f"picture: {one_line(str(each.picture_path))}{again}")
 
 
 def arguments_of(arguments: list[str]) -> Any:
     """One flat set of flags out of the parts; which settings there are, and their defaults, is up to the method."""
     method = METHODS.find(_named_method(arguments))
-    recipe = usual_recipe(method, _named_benchmark(arguments, _switches(method.Settings, type(method.recipe), Machine)))
+    switches = _switches(method.Settings, type(method.recipe), Workplace, Machine)
+    recipe = usual_recipe(method, _named_benchmark(arguments, switches))
     flat = tyro.conf.OmitArgPrefixes
     form = make_dataclass(
         "Arguments",
@@ -138,6 +125,7 @@ def arguments_of(arguments: list[str]) -> Any:
             ("method", Annotated[method.Settings, flat], field(default=method.Settings())),
             ("recipe", Annotated[type(recipe), flat], field(default=recipe)),
             ("stream", Annotated[StreamSettings, flat], field(default=StreamSettings())),
+            ("workplace", Annotated[Workplace, flat, tyro.conf.SuppressFixed], field(default_factory=Workplace)),
             ("machine", Annotated[Machine, flat], field(default=Machine())),
         ],
     )

@@ -18,7 +18,7 @@ from sparc.text import one_line
 
 
 @dataclass(frozen=True)
-class Arguments:
+class Runs:
     folder: Annotated[Path, tyro.conf.Positional] = Path("runs")
     """What `sparc run` was given as --out."""
     json: bool = False
@@ -26,10 +26,13 @@ class Arguments:
 
 
 def main(arguments: list[str]) -> int:
-    given: Arguments = parse(Arguments, "runs", __doc__, arguments)
+    given = parse(Runs, "runs", __doc__, arguments)
     runs = list_runs(given.folder)
     if given.json:
         print(json.dumps([_as_json(each) for each in runs], allow_nan=False))
+        return 0
+    if not runs:
+        print(f"there are no runs in {one_line(str(given.folder))}")
         return 0
     table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", "settings, where, or why", words=True)
     table.columns[0].overflow = "fold"  # a name that is cut short names nothing

@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from sparc.cli.parse import parse
+from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
 from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
 from sparc.discovery import nearest
@@ -22,9 +22,8 @@ from sparc.text import one_line
 
 
 @dataclass(frozen=True)
-class Arguments:
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The model file."""
+class Test:
+    model: ModelFile
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Holds one folder of pictures a class, named as the model calls it, or `test` with such folders; not every class
     need be there."""
@@ -33,7 +32,7 @@ class Arguments:
 
 
 def main(arguments: list[str]) -> int:
-    given: Arguments = parse(Arguments, "test", __doc__, arguments)
+    given = parse(Test, "test", __doc__, arguments)
     model = load_taught(given.model)
     shape = model.info.shape
     shape.check_takes_pictures(given.model)

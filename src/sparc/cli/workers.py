@@ -16,8 +16,12 @@ from sparc.text import counted
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the runs."""
+    """Who does the runs, and where they lie."""
 
+    out: Path = Path("runs")
+    """Where the runs' folders are made, and looked for."""
+    data: Path | None = None
+    """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
     workers: int | None = None
     """Runs at a time, with one thread each; as many as there are cores unless you say otherwise."""
     executor: Literal["processes", "ray"] = "processes"
@@ -48,20 +52,15 @@ class Workers:
         return Processes(self.at_a_time)
 
 
-def failures(runs: Sequence[Run]) -> InputError | None:
-    """What to say when runs have failed."""
-    failed = [run for run in runs if run.state == "failed"]
-    if not failed:
-        return None
-    return InputError(f"{len(failed)} of {counted(len(runs), 'run')} failed, the first with “{failed[0].note}”")
+def check_all_done(runs: Sequence[Run]) -> None:
+    if failed := [run for run in runs if run.state == "failed"]:
+        raise InputError(f"{len(failed)} of {counted(len(runs), 'run')} failed, the first with “{failed[0].note}”")
 
 
-def do_all(
-    configs: Sequence[RunConfig], out: Path, data: Path | None, workers: Workers, command: Sequence[str]
-) -> list[Run] | int:
-    """How all the runs ended, or the exit code with which they were stopped; the command is the one that goes on."""
-    workplace = Workplace(out.absolute(), data and data.absolute())
-    jobs = [Job(config, workplace, title=config.title(configs)) for config in configs]
+def do_all(configs: Sequence[RunConfig], workers: Workers, command: Sequence[str]) -> list[Run]:
+    """How all the runs ended; where they are stopped, the process exits, and says that the command goes on."""
+    workplace = Workplace(workers.out.absolute(), workers.data and workers.data.absolute())
+    jobs = [Job(config, workplace, label=config.label(configs)) for config in configs]
     stop = StopOnSignal(notice="keeping checkpoints; once more to stop at once")
     with stop, GridView(jobs, workers.at_a_time, stop.stop_asked) as view:
         try:
@@ -69,4 +68,4 @@ def do_all(
             return run_grid(jobs, workers.new_executor(), view)
         except Stopped as where:
             view.line(f"sparc: stopped with {where}; to go on: {shlex.join(['sparc', *command])}")
-            return stop.code
+            raise SystemExit(stop.code) from None

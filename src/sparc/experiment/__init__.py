@@ -2,7 +2,7 @@
 
 from sparc.experiment.config import RunConfig, StreamSettings, usual_recipe
 from sparc.experiment.folder import Run, done_runs, find_runs, list_runs
-from sparc.experiment.identity import result_of
+from sparc.experiment.identity import find_done
 from sparc.experiment.log import read_losses
 from sparc.experiment.result import Result, read_result
 from sparc.experiment.run import run
@@ -21,11 +21,11 @@ __all__ = [
     "Watchers",
     "Workplace",
     "done_runs",
+    "find_done",
     "find_runs",
     "list_runs",
     "read_losses",
     "read_result",
-    "result_of",
     "run",
     "usual_recipe",
 ]

@@ -120,10 +120,6 @@ class RunConfig:
         same = [other._values() for other in others if (other.method, other.benchmark) == (self.method, self.benchmark)]
         return ":".join([self.method, *as_flags({name: own[name] for name in differing([own, *same])})])
 
-    def title(self, others: Iterable["RunConfig"]) -> str:
-        """The whole run in a line."""
-        return f"{self.label(others)} on {self.benchmark}, seed {self.seed}"
-
     def with_values(self, given: Mapping[str, str]) -> "RunConfig":
         """The same but for some values, which are given as they would be on the command line.
 
@@ -169,6 +165,11 @@ def completed(content: dict[str, Any]) -> dict[str, Any]:
         return RunConfig.from_json(content).as_json()
     except ValueError:
         return content
+
+
+def run_title(config: Mapping[str, Any], label: str = "") -> str:
+    """What is run, in a line; a label tells its method from others of the same name."""
+    return f"{label or config['method']} on {config['benchmark']}, seed {config['seed']}"
 
 
 def flat_settings(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import torch
 from sparc.data import benchmarks
 from sparc.data.progress import no_progress
 from sparc.errors import InputError
-from sparc.experiment.config import RunConfig
+from sparc.experiment.config import RunConfig, run_title
 from sparc.experiment.folder import Run, done_runs
 from sparc.experiment.identity import find_done
 from sparc.experiment.run import run
@@ -27,8 +27,12 @@ class Job:
     config: RunConfig
     workplace: Workplace
     threads: int = 1
-    title: str = ""
-    """How a person tells it from other jobs."""
+    label: str = ""
+    """How a person tells its method from that of other jobs; by its name if nothing is given."""
+
+    @property
+    def title(self) -> str:
+        return run_title(vars(self.config), self.label)
 
     def failed(self, why: str) -> Run:
         """Its run, failed for this reason."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from sparc.data import benchmarks
 from sparc.data.augment import Augment
@@ -83,20 +82,9 @@ def find_done(config: RunConfig, runs: Iterable[Run], bf16: bool = False) -> Run
     """
     if config.benchmark not in benchmarks.BENCHMARKS:
         return None
-    return max(_with_config(config, runs, bf16), key=lambda run: _images(run.measured), default=None)
-
-
-def result_of(config: RunConfig, results: Iterable[Result]) -> Result | None:
-    """The result of exactly this config, in full precision, if it is there; of several, that on the most pictures."""
-    wanted = config.as_json()
-    found = (result for result in results if result.config == wanted and not result.environment.get("bf16"))
-    return max(found, key=_images, default=None)
+    return max(_with_config(config, runs, bf16), key=lambda run: run.measured.data.get("train") or 0, default=None)
 
 
 def _with_config(config: RunConfig, runs: Iterable[Run], bf16: bool) -> list[Run]:
     wanted = config.as_json()
     return [run for run in runs if run.config == wanted and run.measured.environment.get("bf16", False) == bf16]
-
-
-def _images(result: Result) -> Any:
-    return result.data.get("train") or 0

@@ -76,7 +76,7 @@ def run(config: RunConfig, workplace: Workplace, watcher: RunWatcher | None = No
             log_length = snapshot.about.get("log", 0) if snapshot else 0
             with Log(started.log_path, log_length, watcher.warn) as log:
                 watchers = Watchers(log, watcher)
-                checkpointer = RunCheckpointer(checkpoints, log, workplace.minutes, watcher)
+                checkpointer = RunCheckpointer(checkpoints, log, workplace.checkpoint_minutes, watcher)
                 trainer = Trainer(method, config.recipe, config.seed, watchers, checkpointer=checkpointer, bf16=bf16)
                 if snapshot:
                     _restore(trainer, snapshot, started)

@@ -15,26 +15,27 @@ from sparc.files import check_writable
 
 @dataclass
 class Workplace:
-    """Where runs are done, and how; the pictures of the last one are kept for the next on the same ones."""
+    """Where runs are done, and how."""
 
-    out: Path
+    out: Path = Path("runs")
     """Where the runs' folders are made, and looked for."""
     data: Path | None = None
     """Where the data sets lie; without it $SPARC_DATA, then the user's cache, then a download."""
     device: str = "cpu"
+    """Where to compute: cpu, cuda, mps."""
     bf16: bool = False
-    """Train in bfloat16, on cuda alone."""
+    """Train in bfloat16 where it is safe; on cuda alone, and with other results beyond rounding."""
     fresh: bool = False
     """Start over what has been run already, or in part."""
-    minutes: float = 5.0
-    """A checkpoint is written at the end of every epoch and task, and at least this often."""
+    checkpoint_minutes: float = 5.0
+    """How often, between the ends of epochs, to keep what a run that is cut off goes on from."""
     loaded: dict[tuple[str, int | None], Splits] = field(default_factory=dict, compare=False, repr=False)
-    """Pictures by the benchmark and the image size that a config names."""
+    """Pictures of the last run, kept for the next: by the benchmark and the image size that a config names."""
 
     def check(self) -> torch.device:
         """The device, where all can be used as it stands."""
-        if not self.minutes >= 0:
-            raise InputError(f"--checkpoint-minutes {self.minutes:g} must not be negative")
+        if not self.checkpoint_minutes >= 0:
+            raise InputError(f"--checkpoint-minutes {self.checkpoint_minutes:g} must not be negative")
         check_writable(self.out, "--out")
         device = _device(self.device)
         if self.bf16 and device.type != "cuda":

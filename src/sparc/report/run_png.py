@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from sparc.experiment.config import run_title
 from sparc.experiment.folder import done_run
 from sparc.experiment.result import Result
 from sparc.files import write_atomic
@@ -25,7 +26,7 @@ def run_drawing(result: Result) -> Drawing:
     (study,) = studies([done_run(Path(), result)])
     figures = [*matrix_figures(study, 0), *task_confusion_figures(study, 0)]
     drawings = [*(figure.drawing for figure in figures), _metrics(result)]
-    return arranged("{method} on {benchmark}, seed {seed}".format(**result.config), (), drawings, columns=2)
+    return arranged(run_title(result.config), (), drawings, columns=2)
 
 
 def _metrics(result: Result) -> Drawing:

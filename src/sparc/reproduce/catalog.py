@@ -18,7 +18,7 @@ from sparc.reproduce.measures import (
     recorded,
     stability_by_stage,
 )
-from sparc.reproduce.paper import Row
+from sparc.reproduce.paper import Row, the_paper
 from sparc.reproduce.plan import RunSpec
 
 C5, C20, TINY = "seq-cifar100-5", "seq-cifar100-20", "seq-tinyimagenet"
@@ -58,10 +58,8 @@ def _curves(specs: Mapping[str, RunSpec], benchmark: str, points: Points) -> tup
 def _accuracy_by_task(
     setting: Setting, kind: Literal["lines", "bars"], specs: Mapping[str, RunSpec], benchmark: str
 ) -> Chart:
-    title, curves = (
-        f"{SETTING_TITLES[setting]} accuracy",
-        _curves(specs, benchmark, accuracy_points(setting, at_the_end)),
-    )
+    title = f"{SETTING_TITLES[setting]} accuracy"
+    curves = _curves(specs, benchmark, accuracy_points(setting, at_the_end))
     return Chart(f"{title} at the end, in percent", "task", f"{title}, %", kind, curves)
 
 
@@ -77,22 +75,26 @@ def _against_joint(setting: Setting, names: str) -> Chart:
     )
 
 
+def _table(name: str, spec_of: Callable[[Row], RunSpec], kind: type[TableExhibit] = TableExhibit) -> TableExhibit:
+    return kind(the_paper().table(name), spec_of)
+
+
 def _figure(name: str, *charts: Chart) -> FigureExhibit:
-    return FigureExhibit(name, charts)
+    return FigureExhibit(the_paper().figure(name), charts)
 
 
 _THREE = _methods("ER, DER++, SPARC", buffer=500)
 _ALL: tuple[Exhibit, ...] = (
-    TableExhibit("table-results", _by_method(buffer=200)),
-    TableExhibit("table-results-500", _by_method(buffer=500)),
-    TableExhibit("table-non-exemplar", _by_method()),
-    TableExhibit("table-width-depth", _width_and_depth),
-    CountExhibit("table-parameters", _by_method()),
-    TableExhibit("table-isolation", lambda row: RunSpec(row.labels[0], settings={"width": float(row.labels[1])})),
-    TableExhibit("table-efficiency", _by_method()),
-    TableExhibit("table-metrics", _by_method(buffer=500, label=1)),
-    TableExhibit("table-same-backbone", _same_backbone),
-    TableExhibit("table-miniimagenet", _by_method(buffer=100)),
+    _table("table-results", _by_method(buffer=200)),
+    _table("table-results-500", _by_method(buffer=500)),
+    _table("table-non-exemplar", _by_method()),
+    _table("table-width-depth", _width_and_depth),
+    _table("table-parameters", _by_method(), CountExhibit),
+    _table("table-isolation", lambda row: RunSpec(row.labels[0], settings={"width": float(row.labels[1])})),
+    _table("table-efficiency", _by_method()),
+    _table("table-metrics", _by_method(buffer=500, label=1)),
+    _table("table-same-backbone", _same_backbone),
+    _table("table-miniimagenet", _by_method(buffer=100)),
     _figure(
         "figure-taskwise",
         _accuracy_by_task("task_il", "lines", _methods("PNNs, CPG, PAE, CLIP, NISPA, PackNet, SPARC"), C20),

@@ -6,14 +6,16 @@ them, each with an auto-encoder of 64 hidden units a task. PNNs are counted as t
 stores them: every column has room for all classes, and copies of all columns before it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import torch
 from torch import Generator
 
+from sparc.data import sources
 from sparc.data.benchmarks import find
 from sparc.data.imageset import SMALLEST_SIDE
+from sparc.data.sources.stored import StoredSource
 from sparc.methods import Method, Settings
 from sparc.methods.parts.single import NetSettings
 from sparc.nn import ResNet, SparcNet
@@ -30,21 +32,11 @@ HIDDEN_UNITS = 64
 """Of TAMiL's auto-encoders."""
 
 
-@dataclass(frozen=True)
-class DataSet:
-    """What a data set of the paper has when it is whole."""
-
-    classes: int
-    side: int
-    train: int
-
-
-DATA_SETS = {
-    "cifar10": DataSet(10, 32, 50_000),
-    "cifar100": DataSet(100, 32, 50_000),
-    "tinyimagenet": DataSet(200, 64, 100_000),
-    "miniimagenet": DataSet(100, 84, 50_000),
-}
+def data_of(benchmark: str) -> StoredSource:
+    """The data set that a benchmark of the paper is cut from."""
+    source = sources.find(find(benchmark).source)
+    assert isinstance(source, StoredSource), benchmark
+    return source
 
 
 @cache
@@ -76,21 +68,21 @@ def parameters(name: str, settings: Settings, benchmark: str, as_built: bool = F
     >>> parameters("ER", NetSettings(), "seq-cifar100-5"), parameters("CLS-ER", NetSettings(), "seq-cifar100-5")
     (11229752, 33689256)
     """
-    method, stream = find_method(name), find(benchmark)
+    method, tasks, data = find_method(name), find(benchmark).tasks, data_of(benchmark)
     if not isinstance(settings, NetSettings):
         return None
-    data, backbone = DATA_SETS[stream.source], backbone_of(method, settings)
+    backbone = backbone_of(method, settings)
     # Nets like SPARC's are small, and drawing normal numbers on the meta device would import torch's compiler.
     with torch.device("meta" if backbone == "resnet" else "cpu"):
         if method is not None and method.kind == "sparc":
-            return _sparc(settings, stream.tasks, data.classes, data.side)
+            return _sparc(settings, tasks, data.classes, data.side)
         if name == "PNNs":
-            return _progressive(settings, stream.tasks, data.classes, data.side)
+            return _progressive(settings, tasks, data.classes, data.side)
         net = _single_net(backbone, settings, data.side, data.classes)
     if name == "TAMiL":
         features = net.head.in_features
         attention = 2 * features * HIDDEN_UNITS + features + HIDDEN_UNITS
-        return 2 * (count_parameters(net) + stream.tasks * attention)
+        return 2 * (count_parameters(net) + tasks * attention)
     nets = 3 if name == "CLS-ER" else _nets_kept(method) if as_built and method is not None else 1
     statistics = sum(buffer.numel() for buffer in net.buffers()) if isinstance(net, ResNet) else 0
     return nets * (count_parameters(net) + statistics) or None

@@ -1,15 +1,12 @@
 """What a run would ask of this machine: roughly how long."""
 
 import time
-from collections.abc import Sequence
 from functools import cache
-from math import prod
 from typing import Any
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
-from torch.utils.flop_counter import FlopCounterMode
 
 from sparc.data.benchmarks import find
 from sparc.experiment.config import RunConfig
@@ -17,7 +14,8 @@ from sparc.methods import METHODS
 from sparc.methods.parts.single import NetSettings
 from sparc.nn.backbone import Backbone, new_backbone
 from sparc.nn.layout import suitable_depth
-from sparc.reproduce.counts import CHANNELS, DATA_SETS, backbone_of, measured_work
+from sparc.reproduce.counts import CHANNELS, backbone_of, data_of, measured_work
+from sparc.train.costs import Operations
 
 MULTIPLY_ADDS_AN_OUTPUT = 300
 """Fitted to steps of SPARC's net at widths from 1/4 to 2, and of ResNets, on an x86-64 machine."""
@@ -38,7 +36,7 @@ def estimate(config: RunConfig, images_per_second: float) -> float:
         passes *= (benchmark.tasks + 1) / 3  # they were measured on two tasks, of which the second has both's pictures
     if method.kind == "growing":
         passes *= (benchmark.tasks + 5) / 3  # older parts are run through, and not trained
-    return DATA_SETS[benchmark.source].train * config.recipe.epochs * passes / images_per_second / 3600
+    return data_of(config.benchmark).train_pictures * config.recipe.epochs * passes / images_per_second / 3600
 
 
 def images_per_second(config: RunConfig) -> float:
@@ -48,7 +46,7 @@ def images_per_second(config: RunConfig) -> float:
     """
     backbone = backbone_of(METHODS.find(config.method), config.settings)
     settings = config.settings if isinstance(config.settings, NetSettings) else NetSettings()
-    side = DATA_SETS[find(config.benchmark).source].side
+    side = data_of(config.benchmark).side
     depth = settings.depth or suitable_depth((side, side))
     return _speed(backbone) / (_work(backbone, settings.width, depth) * (side / SIDE) ** 2)
 
@@ -57,16 +55,16 @@ def images_per_second(config: RunConfig) -> float:
 def _work(backbone: Backbone, width: float, depth: int) -> int:
     """Of one picture's way through a net, in multiply-adds."""
     net = new_backbone(backbone, CHANNELS, (SIDE, SIDE), width, depth, Generator()).eval()
-    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.convolution: _convolution})
-    with counter, torch.no_grad():
+    done = Operations({torch.ops.aten.convolution: _convolution})
+    with done, torch.no_grad():
         net.features(torch.zeros(1, CHANNELS, SIDE, SIDE))
-    return int(counter.get_total_flops())
+    return done.total
 
 
-def _convolution(images: Any, filters: Sequence[int], *rest: Any, out_shape: Sequence[int], **more: Any) -> int:
-    """By the shapes; what is done with a number that comes out of it takes as long as so many multiply-adds."""
-    depthwise = filters[1] == 1
-    return prod(out_shape) * (prod(filters[1:]) + (0 if depthwise else MULTIPLY_ADDS_AN_OUTPUT))
+def _convolution(images: Tensor, filters: Tensor, *rest: Any, out_val: Tensor) -> int:
+    """What is done with a number that comes out of it takes as long as so many multiply-adds."""
+    depthwise = filters.shape[1] == 1
+    return out_val.numel() * (filters[0].numel() + (0 if depthwise else MULTIPLY_ADDS_AN_OUTPUT))
 
 
 @cache

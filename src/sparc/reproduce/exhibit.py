@@ -15,16 +15,12 @@ from sparc.reproduce.plan import RunSpec, Scale
 class Exhibit(ABC):
     """A table or a figure."""
 
-    id: str
+    shown: Shown
+    """What the paper has of it."""
 
     @property
-    @abstractmethod
-    def shown(self) -> Shown:
-        """What the paper has of it."""
-
-    @property
-    def title(self) -> str:
-        return self.shown.title
+    def id(self) -> str:
+        return self.shown.id
 
     @property
     def notes(self) -> list[str]:
@@ -45,11 +41,8 @@ class Exhibit(ABC):
 
 @dataclass(frozen=True)
 class TableExhibit(Exhibit):
+    shown: Table
     spec_of: Callable[[Row], RunSpec]
-
-    @property
-    def shown(self) -> Table:
-        return the_paper().table(self.id)
 
     def specs(self) -> list[tuple[RunSpec, str]]:
         rows, columns = self.shown.rows, self.shown.number_columns
@@ -85,18 +78,15 @@ class Chart:
     kind: Literal["lines", "bars", "scatter"]
     curves: tuple[Curve, ...]
     first: int = 1
-    """What is written at the first tick."""
+    """The x of the first point."""
     reference: Curve | None = None
     """In relation to which a scatter's accuracies stand."""
 
 
 @dataclass(frozen=True)
 class FigureExhibit(Exhibit):
+    shown: Figure
     charts: tuple[Chart, ...]
-
-    @property
-    def shown(self) -> Figure:
-        return the_paper().figure(self.id)
 
     def specs(self) -> list[tuple[RunSpec, str]]:
         curves = [curve for chart in self.charts for curve in (chart.reference, *chart.curves) if curve]

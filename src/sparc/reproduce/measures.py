@@ -1,34 +1,36 @@
 """What tables and figures of the paper take from a run's result."""
 
 from collections.abc import Callable, Sequence
-from math import isnan
 from statistics import mean
 
 from sparc.experiment.result import Result, Setting, numbers
-from sparc.methods import METHODS
 from sparc.metrics import stage_accuracies
+from sparc.report.comparison import COLUMN
 
 Accuracies = list[list[float]]
 """R, a row a stage, a column a task."""
 Points = Callable[[Result], Sequence[float] | None]
 """What a run shows in a chart, one number after another; None where it has none."""
-
-
-def accuracies(result: Result, setting: Setting) -> Accuracies | None:
-    """None in Class-IL where the method has to be told the task, whatever the result says."""
-    method = METHODS.classes.get(result.config["method"])
-    matrix = result.matrices[setting]
-    if matrix is None or (setting == "class_il" and method is not None and method.needs_task_id):
-        return None
-    return numbers(matrix)
+MEASURES: dict[str, Callable[[Result], float | None]] = {
+    "Class-IL A_T (%)": COLUMN["class_il.accuracy"].value,
+    "Task-IL A_T (%)": COLUMN["task_il.accuracy"].value,
+    "A_T (%)": COLUMN["class_il.accuracy"].value,
+    "Ā (%)": COLUMN["class_il.average"].value,
+    "Forgetting (%)": COLUMN["class_il.forgetting"].value,
+    "Stability (%)": COLUMN["class_il.stability"].value,
+    "Plasticity (%)": COLUMN["class_il.plasticity"].value,
+    "Trade-off": COLUMN["class_il.trade_off"].value,
+    "Efficiency": lambda result: result.efficiency,
+}
+"""By the titles of the paper's columns; None where a method has no such thing."""
 
 
 def accuracy_points(setting: Setting, points: Callable[[Accuracies], Sequence[float]]) -> Points:
     """Points that follow from the accuracy matrix."""
 
     def of_result(result: Result) -> Sequence[float] | None:
-        matrix = accuracies(result, setting)
-        return None if matrix is None else points(matrix)
+        matrix = getattr(result, setting)
+        return None if matrix is None else points(numbers(matrix))
 
     return of_result
 
@@ -55,37 +57,9 @@ def stability_by_stage(matrix: Accuracies) -> Sequence[float]:
 
 def probabilities(result: Result) -> Sequence[float] | None:
     """Shares of the test pictures that are given a class of each task, in percent."""
-    if result.task_probabilities is None or accuracies(result, "class_il") is None:
-        return None
-    return [100 * share for share in result.task_probabilities]
+    return None if result.task_probabilities is None else [100 * share for share in result.task_probabilities]
 
 
 def recorded(name: str) -> Points:
     """What the method measured of itself."""
     return lambda result: result.diagnostics.get(name)
-
-
-def _metric(name: str, setting: Setting = "class_il") -> Callable[[Result], float | None]:
-    def of_result(result: Result) -> float | None:
-        value: float = getattr(result.metrics[setting], name)
-        return None if isnan(value) or accuracies(result, setting) is None else value
-
-    return of_result
-
-
-def _efficiency(result: Result) -> float | None:
-    return None if accuracies(result, "class_il") is None else result.efficiency
-
-
-MEASURES: dict[str, Callable[[Result], float | None]] = {
-    "Class-IL A_T (%)": _metric("accuracy"),
-    "Task-IL A_T (%)": _metric("accuracy", "task_il"),
-    "A_T (%)": _metric("accuracy"),
-    "Ā (%)": _metric("average"),
-    "Forgetting (%)": _metric("forgetting"),
-    "Stability (%)": _metric("stability"),
-    "Plasticity (%)": _metric("plasticity"),
-    "Trade-off": _metric("trade_off"),
-    "Efficiency": _efficiency,
-}
-"""By the titles of the paper's columns; None where a method has no such thing."""

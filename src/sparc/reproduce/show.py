@@ -11,7 +11,6 @@ from sparc.files import write_atomic
 from sparc.report import charts
 from sparc.report.axis import Axis
 from sparc.report.charts import Heading, Series
-from sparc.report.comparison import Cell
 from sparc.report.drawing import Drawing, arranged
 from sparc.report.tables import plain_table
 from sparc.reproduce.exhibit import Chart
@@ -70,11 +69,10 @@ def _joined(texts: Sequence[str], columns: Sequence[int], title: str | None = No
 def _ours(row: FilledRow) -> tuple[str, list[str]]:
     """What stands below a method's name, and its numbers; of how many seeds they are is said once if it can be."""
     if not row.seeds:
-        return row.state or "ours", [str(each) if each.values else "" for each in row.ours]
+        return row.state or "ours", [str(each) if each.mean is not None else "" for each in row.ours]
     if len(row.seeds) == 1:
         return f"ours, {counted(max(row.seeds), 'seed')}", [str(each) for each in row.ours]
-    several = [f"{each} ({len(each.values)})" if each.values and not each.counted else str(each) for each in row.ours]
-    return "ours (seeds)", several
+    return "ours (seeds)", [f"{each} ({each.seeds})" if each.seeds else str(each) for each in row.ours]
 
 
 def _printed(number: Printed | None) -> str:
@@ -92,12 +90,13 @@ def _numbers(filled: FilledChart) -> Table:
         table = plain_table(chart.title, "method", chart.x, chart.y, "")
         table.columns[-1].justify = "left"
         for curve in filled.curves:
-            table.add_row(curve.name, *(map(str, curve.points) if curve.points else ("", "")), curve.about)
+            texts = [(f"{x:,.2f}", str(y)) for x, y in curve.points] or [("", "")]
+            table.add_row(curve.name, *texts[0], curve.about)
         return table
     table = plain_table(chart.title, chart.x, *(f"{curve.name}\n{curve.about}" for curve in filled.curves))
-    columns = [map(str, curve.points) for curve in filled.curves]
-    for tick, *points in zip_longest(filled.ticks, *columns, fillvalue=""):
-        table.add_row(tick, *points)
+    columns = [[str(y) for _, y in curve.points] for curve in filled.curves]
+    for x, points in enumerate(zip_longest(*columns, fillvalue=""), chart.first):
+        table.add_row(str(x), *points)
     return table
 
 
@@ -109,7 +108,7 @@ def draw_exhibit(filled: Filled, path: Path) -> Path:
     """Write a PNG with all charts, two in a row."""
     from sparc.report.raster import png  # half a second, which tables should not wait for
 
-    title = f"{filled.exhibit.id}: {filled.exhibit.title}"
+    title = f"{filled.exhibit.id}: {filled.exhibit.shown.title}"
     lines = wrap(filled.scale_text, width=75 * min(2, len(filled.charts)))
     write_atomic(path, png(arranged(title, lines, list(map(_drawing, filled.charts)), columns=2), scale=2))
     return path
@@ -127,7 +126,7 @@ def _drawing(filled: FilledChart) -> Drawing:
         sizes = [x for x, *_ in points] or [1.0]
         x = Axis(f"{chart.x} (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
         return charts.points(heading, x, y, series, WIDTH)
-    last = chart.first + max(len(filled.ticks), 1) - 1
+    last = max((x for x, *_ in points), default=chart.first)
     if chart.kind == "lines":
         return charts.lines(heading, Axis(chart.x, chart.first, last, integers=True), y, series, WIDTH)
     x = Axis(chart.x, chart.first - 0.5, last + 0.5, integers=True)
@@ -137,8 +136,4 @@ def _drawing(filled: FilledChart) -> Drawing:
 def _series(chart: Chart, curve: FilledCurve, index: int) -> Series:
     if not curve.points:
         return Series(f"{curve.name}: {curve.about}", index, [])
-    if chart.kind == "scatter":
-        size, accuracy = curve.points
-        return Series(curve.name, index, [(size.mean or 0.0, Cell(accuracy.mean, accuracy.deviation))])
-    cells = [Cell(point.mean, point.deviation) for point in curve.points]
-    return Series(f"{curve.name} ({curve.about})", index, list(enumerate(cells, chart.first)))
+    return Series(curve.name if chart.kind == "scatter" else f"{curve.name} ({curve.about})", index, curve.points)

@@ -1,18 +1,20 @@
 """The paper's tables and figures, filled in with what was measured here. All functions are pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from statistics import mean, stdev
+from math import isnan
 from typing import Any
 
-from sparc.data.benchmarks import find
-from sparc.experiment.identity import result_of
+from sparc.experiment.config import RunConfig
+from sparc.experiment.folder import Run
+from sparc.experiment.identity import find_done
 from sparc.experiment.result import Result
 from sparc.methods.parts.single import NetSettings
+from sparc.report.comparison import Cell, mean_and_deviation
 from sparc.reproduce.catalog import EXHIBITS
-from sparc.reproduce.counts import DATA_SETS, backbone_of, measured_work, parameters
+from sparc.reproduce.counts import backbone_of, data_of, measured_work, parameters
 from sparc.reproduce.exhibit import Chart, CountExhibit, Curve, Exhibit, FigureExhibit, TableExhibit, benchmark_of
 from sparc.reproduce.measures import MEASURES
 from sparc.reproduce.paper import Printed, Row
@@ -27,42 +29,38 @@ PASSES = {"forward passes": "forward", "backward passes": "backward"}
 """What of a method's costs stands in these columns of the paper."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What was measured here, or why there is nothing.
+@dataclass(frozen=True, kw_only=True)
+class Measured(Cell):
+    """What was measured or counted here, or why there is nothing.
 
-    >>> str(Measured((1.0, 3.0))), str(Measured((1.0,), 3, False, counted=True)), str(Measured(reason="not run"))
+    >>> str(over_seeds([1.0, 3.0])), str(Measured(mean=1.0, digits=3, agrees=False)), str(Measured(reason="not run"))
     ('2.00 ± 1.41', '1.000 ✗', 'not run')
     """
 
-    values: tuple[float, ...] = ()
-    """One a seed, or the one that was counted."""
+    mean: float | None = None
+    deviation: float | None = None
+    seeds: int = 0
+    """How many it is the mean over; 0 for what was counted."""
     digits: int = 2
     agrees: bool | None = None
     """Of a count: whether it is the paper's, to the digit that is printed."""
     reason: str = ""
-    """Why there are no values."""
-    counted: bool = False
-    """Worked out rather than measured, so it is not of so many seeds."""
-
-    @property
-    def mean(self) -> float | None:
-        return mean(self.values) if self.values else None
-
-    @property
-    def deviation(self) -> float | None:
-        """Of a sample (n − 1)."""
-        return stdev(self.values) if len(self.values) > 1 else None
+    """Why there is no number."""
 
     def __str__(self) -> str:
-        if not self.values:
+        if self.mean is None:
             return self.reason
         spread = "" if self.deviation is None else f" ± {self.deviation:.{self.digits}f}"
         return f"{self.mean:,.{self.digits}f}{spread}{ {True: ' ✓', False: ' ✗', None: ''}[self.agrees] }"
 
     def as_json(self) -> dict[str, Any]:
-        about = {"mean": self.mean, "deviation": self.deviation, "n": len(self.values)}
-        return {**about, "agrees": self.agrees, "word": self.reason or None}
+        about = {"mean": self.mean, "deviation": self.deviation, "n": self.seeds}
+        return {**about, "agrees": self.agrees, "reason": self.reason or None}
+
+
+def over_seeds(values: Sequence[float]) -> Measured:
+    mean, deviation = mean_and_deviation(list(values))
+    return Measured(mean=mean, deviation=deviation, seeds=len(values))
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,11 @@ class FilledRow:
     @property
     def seeds(self) -> set[int]:
         """How many there are behind its numbers, which need not be the same on every stream."""
-        return {len(each.values) for each in self.ours if each.values and not each.counted}
+        return {each.seeds for each in self.ours} - {0}
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "words": self.labels,
+            "labels": self.labels,
             "paper": [number and number.as_json() for number in self.paper],
             "ours": [each.as_json() for each in self.ours],
             "state": self.state or None,
@@ -103,28 +101,28 @@ class FilledTable:
 @dataclass(frozen=True)
 class FilledCurve:
     name: str
-    points: tuple[Measured, ...]
-    """One a tick; of a scatter, how far right and how far up."""
+    points: tuple[tuple[float, Measured], ...] = ()
+    """How far right, and how far up."""
     reason: str = ""
     """Why there are none."""
 
     @property
     def about(self) -> str:
-        return self.reason or counted(len(self.points[-1].values), "seed")
+        return self.reason or counted(self.points[-1][1].seeds, "seed")
 
     def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "points": [point.as_json() for point in self.points], "word": self.reason or None}
+        points = [{"x": x, **y.as_json()} for x, y in self.points]
+        return {"name": self.name, "points": points, "reason": self.reason or None}
 
 
 @dataclass(frozen=True)
 class FilledChart:
     chart: Chart
-    ticks: tuple[str, ...]
     curves: tuple[FilledCurve, ...]
 
     def as_json(self) -> dict[str, Any]:
         titles = {"title": self.chart.title, "x": self.chart.x, "y": self.chart.y}
-        return {**titles, "places": self.ticks, "curves": [curve.as_json() for curve in self.curves]}
+        return {**titles, "curves": [curve.as_json() for curve in self.curves]}
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class Filled:
             "id": self.exhibit.id,
             "label": self.exhibit.shown.label,
             "caption": self.exhibit.shown.caption,
-            "scale": {**asdict(self.scale), "words": self.scale_text},
+            "scale": {**asdict(self.scale), "text": self.scale_text},
             "tables": [table.as_json() for table in self.tables],
             "charts": [chart.as_json() for chart in self.charts],
             "notes": list(self.notes),
@@ -159,17 +157,19 @@ class Filled:
 class Runs:
     """What has been run, at one scale."""
 
-    results: Sequence[Result]
+    done: Sequence[Run]
     scale: Scale
 
     def of(self, spec: RunSpec, benchmark: str) -> list[Result]:
         """One a seed that has been run."""
-        found = (result_of(config, self.results) for config in spec.configs(benchmark, self.scale))
-        return [result for result in found if result is not None]
+        return self.with_configs(spec.configs(benchmark, self.scale))
+
+    def with_configs(self, configs: Iterable[RunConfig]) -> list[Result]:
+        return [run.measured for config in configs if (run := find_done(config, self.done)) is not None]
 
 
-def fill(exhibit: Exhibit, results: Sequence[Result], scale: Scale) -> Filled:
-    runs = Runs(results, scale)
+def fill(exhibit: Exhibit, done: Sequence[Run], scale: Scale) -> Filled:
+    runs = Runs(done, scale)
     notes = (*exhibit.notes, *_about_data(exhibit, runs))
     if isinstance(exhibit, FigureExhibit):
         said = "; ".join(f"{each.what} {each.number}" for each in exhibit.shown.printed)
@@ -182,13 +182,12 @@ def fill(exhibit: Exhibit, results: Sequence[Result], scale: Scale) -> Filled:
 
 def _about_data(exhibit: Exhibit, runs: Runs) -> list[str]:
     """What was measured on fewer pictures than the paper had is no equal of its numbers."""
-    found = [(config, result_of(config, runs.results)) for config in exhibit.needed(runs.scale)]
-    seen = {(find(config.benchmark).source, result.data.get("train")) for config, result in found if result}
-    return [
-        f"Ours were trained on {train:,} of {source}'s {DATA_SETS[source].train:,} pictures."
-        for source, train in sorted(seen, key=str)
-        if isinstance(train, int) and train < DATA_SETS[source].train
-    ]
+    sentences = set()
+    for result in runs.with_configs(exhibit.needed(runs.scale)):
+        data, train = data_of(result.config["benchmark"]), result.data.get("train")
+        if isinstance(train, int) and train < data.train_pictures:
+            sentences.add(f"Ours were trained on {train:,} of {data.name}'s {data.train_pictures:,} pictures.")
+    return sorted(sentences)
 
 
 def _table(exhibit: TableExhibit, runs: Runs) -> FilledTable:
@@ -224,15 +223,16 @@ def _cell(spec: RunSpec, benchmark: str, title: str, printed: Printed | None, ru
     if title in PASSES:
         assert spec.method is not None, "its row is not missing"
         passes = float(getattr(measured_work(spec.method), PASSES[title]))
-        return Measured((passes,), 0 if round(passes, 1).is_integer() else 1, counted=True)
+        return Measured(mean=passes, digits=0 if round(passes, 1).is_integer() else 1)
     done = runs.of(spec, benchmark)
     if title == PARAMETERS:
         settings = spec.configs(benchmark, runs.scale)[0].settings
         number = parameters(spec.name, settings, benchmark, as_built=True) or (done[0].parameters if done else None)
         full_width = settings == spec.config(benchmark).settings
         return Measured(reason=NOT_RUN) if number is None else _in_millions(number, printed if full_width else None)
-    known = tuple(value for result in done if (value := MEASURES[title](result)) is not None)
-    return Measured(known, reason="" if known else NOT_DEFINED if done else NOT_RUN)
+    values = (MEASURES[title](result) for result in done)
+    known = [value for value in values if value is not None and not isnan(value)]
+    return over_seeds(known) if known else Measured(reason=NOT_DEFINED if done else NOT_RUN)
 
 
 def _papers_count(spec: RunSpec, benchmark: str, printed: Printed | None) -> Measured:
@@ -244,7 +244,7 @@ def _papers_count(spec: RunSpec, benchmark: str, printed: Printed | None) -> Mea
 def _in_millions(number: int, printed: Printed | None) -> Measured:
     """To one digit more than is printed, so that the rounding can be seen."""
     agrees = None if printed is None else printed.agrees(Decimal(number) / MILLION)
-    return Measured((number / MILLION,), 3 if printed is None else printed.digits + 1, agrees, counted=True)
+    return Measured(mean=number / MILLION, digits=3 if printed is None else printed.digits + 1, agrees=agrees)
 
 
 def _counts_elsewhere() -> FilledTable:
@@ -275,32 +275,31 @@ def _joined_labels(exhibit: TableExhibit, row: Row) -> str:
 
 
 def _chart(chart: Chart, runs: Runs) -> FilledChart:
-    curves = tuple(_curve(curve, runs) for curve in chart.curves)
+    curves = tuple(_curve(curve, chart.first, runs) for curve in chart.curves)
     if chart.reference is None:
-        length = max(len(curve.points) for curve in curves)
-        return FilledChart(chart, tuple(str(chart.first + index) for index in range(length)), curves)
-    bound = _curve(chart.reference, runs)
+        return FilledChart(chart, curves)
+    bound = _curve(chart.reference, chart.first, runs)
     pairs = zip(chart.curves, curves, strict=True)
-    return FilledChart(chart, (), tuple(_relative(filled, curve, bound, runs) for curve, filled in pairs))
+    return FilledChart(chart, tuple(_relative(filled, curve, bound, runs) for curve, filled in pairs))
 
 
-def _curve(curve: Curve, runs: Runs) -> FilledCurve:
+def _curve(curve: Curve, first: int, runs: Runs) -> FilledCurve:
     done = runs.of(curve.spec, curve.benchmark)
     if not done:
-        return FilledCurve(curve.name, (), curve.spec.missing or NOT_RUN)
+        return FilledCurve(curve.name, reason=curve.spec.missing or NOT_RUN)
     series = [points for result in done if (points := curve.points(result))]
     if not series:
-        return FilledCurve(curve.name, (), "not recorded: remove its runs, and they are run again")
-    return FilledCurve(curve.name, tuple(Measured(values) for values in zip(*series, strict=False)))
+        return FilledCurve(curve.name, reason="not recorded: remove its runs, and they are run again")
+    return FilledCurve(curve.name, tuple(enumerate(map(over_seeds, zip(*series, strict=False)), first)))
 
 
 def _relative(filled: FilledCurve, curve: Curve, bound: FilledCurve, runs: Runs) -> FilledCurve:
     """How many parameters it has, and how much of the bound it reaches."""
     if not filled.points:
         return filled
-    highest = bound.points[0].mean if bound.points else None
+    highest = bound.points[0][1].mean if bound.points else None
     if not highest:
-        return FilledCurve(curve.name, (), f"{bound.name} {bound.reason or 'is at 0'}")
-    size = runs.of(curve.spec, curve.benchmark)[0].parameters / MILLION
-    heights = tuple(100 * value / highest for value in filled.points[0].values)
-    return FilledCurve(curve.name, (Measured((size,), counted=True), Measured(heights)))
+        return FilledCurve(curve.name, reason=f"{bound.name} {bound.reason or 'is at 0'}")
+    done = runs.of(curve.spec, curve.benchmark)
+    heights = [100 * values[0] / highest for result in done if (values := curve.points(result))]
+    return FilledCurve(curve.name, ((done[0].parameters / MILLION, over_seeds(heights)),))

@@ -130,6 +130,8 @@ class PythonLayout(Layout):
 class Cifar(StoredSource):
     """What both sets have in common; each says how its files and labels are called."""
 
+    side = SIZE
+    train_pictures = 50_000
     layouts: ClassVar[tuple[Layout, ...]]
     copies: ClassVar[parquet.Copies]
 

@@ -27,6 +27,8 @@ class MiniImageNet(StoredSource):
     name = "miniimagenet"
     title = "MiniImageNet"
     classes = 100
+    side = SIZE
+    train_pictures = 50_000
     folders = frozenset({"miniimagenet", "miniimagenet84"})
     accepts = "a folder mini-imagenet with train.csv, val.csv, test.csv and images/, or with its class folders,"
 

@@ -25,6 +25,10 @@ class StoredSource(Source):
     """Looks in the folder the user named (or SPARC_DATA names), then in the user's cache, then on the web."""
 
     classes: ClassVar[int]
+    side: ClassVar[int]
+    """Of its pictures, in pixels."""
+    train_pictures: ClassVar[int]
+    """As many as the whole set has to learn from."""
     folders: ClassVar[frozenset[str]]
     """What the set's folder goes by, in small letters and digits alone: people write Tiny-ImageNet_200 as they like."""
     accepts: ClassVar[str]

@@ -28,6 +28,8 @@ class TinyImageNet(StoredSource):
     name = "tinyimagenet"
     title = "TinyImageNet"
     classes = 200
+    side = SIZE
+    train_pictures = 100_000
     folders = frozenset({"tinyimagenet", "tinyimagenet200"})
     accepts = "tiny-imagenet-200.zip, its unpacked folder or its parquet files"
     remote = Remote(

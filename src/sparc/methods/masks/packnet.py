@@ -5,8 +5,9 @@ the weights of all tasks before it, frozen, and none of later ones; every task h
 frozen after the first task. So the task must be known at test time. Weights that were given up are 0 until a later task
 trains them.
 
-The rate is the authors', 0.001 with momentum 0.9, and a tenth of it in retraining; they start from a trained net. At
-0.03, the field's for SGD, the second task may diverge: frozen batch norm evens out large steps no more.
+The momentum is the authors' 0.9, and so is a tenth of the rate in retraining. Their rate of 0.001 is for a net that has
+been trained; ours, 0.01, was chosen on held-out training pictures of Seq-CIFAR100 (2 epochs a task): 45.5 % Task-IL,
+and 42.7 % at 0.003. At 0.03 the second task may diverge: frozen batch norm evens out large steps no more.
 
 Who owns a weight is one byte, counted as a parameter more: 22.4 M for 5 tasks of 20 classes. The paper's 33.6 M has
 three numbers a weight.
@@ -61,7 +62,7 @@ class PackNet(SingleNet):
     knows_ahead = frozenset({"tasks"})
     Settings = PackNetSettings
     frozen_parts = ("heads",)
-    recipe = Recipe(lr=0.001, momentum=0.9)
+    recipe = Recipe(lr=0.01, momentum=0.9)
 
     def __init__(self, settings: PackNetSettings, *rest: Any) -> None:
         super().__init__(settings, *rest)
