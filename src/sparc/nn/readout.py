@@ -33,9 +33,9 @@ def pooled(maps: Sequence[Tensor], memories: int = 1) -> list[Tensor]:
 class Readout:
     """From the features of all working memories to a score for every class."""
 
-    heads: list[tuple[Tensor, Tensor]]
+    heads: Sequence[tuple[Tensor, Tensor]]
     """Weight and bias of each."""
-    discriminants: list[tuple[Tensor, Tensor]]
+    discriminants: Sequence[tuple[Tensor, Tensor]]
     """The same of each memory's discriminants, for its own task's classes and all later ones; none at all is fine."""
 
     def __call__(self, features: Sequence[Tensor]) -> Tensor:

@@ -46,7 +46,7 @@ class Chorus(SPARC):
     title = "Chorus"
     paper = "this project, 2026"
     Settings = ChorusSettings
-    recipe = Recipe(epochs=12, lr=6e-3, optimizer="muon", weight_decay=0.05, schedule="linear", lr_warm_up=0.5)
+    recipe = Recipe(epochs=12, lr=0.02, optimizer="muon", weight_decay=0.05, schedule="linear", lr_warm_up=0.5)
     net: ChorusNet
 
     def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> ChorusNet:
