@@ -91,6 +91,8 @@ class ChorusNet(SparcNet):
         memory = super().add_task(classes)
         if self.inherit and older:
             memory.inherit(older[-1])
+        if not self.statistics:
+            return memory
         filters = [unit.own + unit.shared for unit in self.units[2 * BLOCKS :: 2 * BLOCKS]]
         features = filters[-1] + sum(GRID**2 * count for count in filters[-2:-1])
         self.voices.append(Voice(features, self.statistics, seed=len(older)).to(memory.head.weight.device))
@@ -121,5 +123,6 @@ class ChorusNet(SparcNet):
 
     def readout(self) -> Readout:
         heads = [(memory.head.weight, memory.head.bias) for memory in self.memories()]
-        heard = self.statistics > 0 and all(len(voice.gaussians) for voice in self.all_voices())
-        return Readout(heads, [voice.discriminants() for voice in self.all_voices()] if heard else [])
+        voices = self.all_voices()
+        heard = all(len(voice.gaussians) for voice in voices)  # which the newest is not before its task is over
+        return Readout(heads, [voice.discriminants() for voice in voices] if heard else [])

@@ -83,7 +83,7 @@ class Chorus(SPARC):
             self.net.listen(features, task.train.labels)
 
     def parameters_by_owner(self) -> dict[str, int]:
-        numbers = sum(buffer.numel() for voice in self.net.voices for _, buffer in voice.state_dict().items())
+        numbers = sum(kept.numel() for kept in self.net.voices.state_dict().values())
         return {**super().parameters_by_owner(), "statistics": numbers}
 
 
