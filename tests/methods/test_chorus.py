@@ -35,10 +35,21 @@ def test_a_working_memory_starts_as_the_newest_is(stream: Stream) -> None:
 
 
 def test_it_can_be_made_to_start_from_nothing(stream: Stream) -> None:
-    method = learned(stream, tasks=1, inherit=False)
+    method = learned(stream, tasks=1, inherit="nothing")
     method.begin_task(stream[1])
     first, second = method.net.memories()
     assert not torch.equal(first.stem.pointwise, second.stem.pointwise)
+
+
+def test_it_can_start_as_the_one_that_tells_the_new_classes_apart_best(stream: Stream) -> None:
+    method = learned(stream, tasks=2, inherit="alike")
+    first, second = method.net.memories()
+    with torch.no_grad():
+        second.stem.norm.weight.zero_()  # which is blind from now on
+    method.begin_task(stream[2])
+    newest = method.net.memories()[-1]
+    assert torch.equal(newest.stem.pointwise, first.stem.pointwise)
+    assert not torch.equal(newest.stem.pointwise, second.stem.pointwise)
 
 
 def test_frozen_memories_describe_later_classes(stream: Stream) -> None:

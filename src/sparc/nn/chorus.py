@@ -1,4 +1,4 @@
-"""A net like SPARC's whose working memories inherit, and in which frozen ones go on to learn of later classes.
+"""A net like SPARC's in which frozen working memories go on to learn of later classes.
 
 A working memory's weights never change once its task is over, but the classes of later tasks can be described in its
 features while their pictures are at hand: a mean a class, and one covariance for all. So an old memory can tell its own
@@ -56,7 +56,7 @@ class Voice(nn.Module):
 
 
 class ChorusNet(SparcNet):
-    """Working memories that inherit, each with a voice in what is said of its own and of all later classes.
+    """Working memories, each with a voice in what is said of its own and of all later classes.
 
     >>> net = ChorusNet(channels=1, image_size=(8, 8), width=0.5)
     >>> for task in range(2):
@@ -74,28 +74,22 @@ class ChorusNet(SparcNet):
         depth: int | None = None,
         shared: float = 0.5,
         generator: Generator | None = None,
-        inherit: bool = True,
         statistics: int = 384,
         mirror: bool = False,
     ) -> None:
         super().__init__(channels, image_size, width, depth, shared, generator)
-        self.inherit = inherit
         self.statistics = statistics
         self.mirror = mirror
         """Features are the mean over a picture and its mirror image."""
         self.voices = nn.ModuleList()
 
     def add_task(self, classes: int) -> WorkingMemory:
-        """Grow by a working memory that starts as the newest one is, but for its head."""
-        older = self.memories()
         memory = super().add_task(classes)
-        if self.inherit and older:
-            memory.inherit(older[-1])
         if not self.statistics:
             return memory
         filters = [unit.own + unit.shared for unit in self.units[2 * BLOCKS :: 2 * BLOCKS]]
         features = filters[-1] + sum(GRID**2 * count for count in filters[-2:-1])
-        self.voices.append(Voice(features, self.statistics, seed=len(older)).to(memory.head.weight.device))
+        self.voices.append(Voice(features, self.statistics, seed=len(self.voices)).to(memory.head.weight.device))
         return memory
 
     def all_voices(self) -> list[Voice]:

@@ -10,30 +10,35 @@ work of two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import nn
 
 from sparc.data.augment import Augment
+from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
 from sparc.errors import InputError
 from sparc.methods.method import ParameterGroup, Phase
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.sparc import SPARC, SparcSettings
 from sparc.nn.chorus import ChorusNet
+from sparc.nn.gaussians import ClassGaussians
+from sparc.nn.sparc import WorkingMemory
 
 
 @dataclass(frozen=True)
 class ChorusSettings(SparcSettings):
     alpha: float = 1.0
     """How much of the semantic memory is kept at each consolidation; with all of it old features stay as they are."""
-    inherit: bool = True
-    """A working memory starts as the newest one is."""
+    inherit: Literal["newest", "alike", "nothing"] = "newest"
+    """What a working memory starts as: the newest one, the one whose features tell the new classes apart best, or
+    random weights."""
     statistics: int = 384
     """Features in which each working memory describes classes; 0 leaves the answer to the heads."""
     mirror: bool = True
-    """Look at a picture's mirror image as well, where mirror images are learned from."""
+    """Answer by the mean over a picture and its mirror image, where mirror images are learned from; --no-mirror looks
+    once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +53,7 @@ class Chorus(SPARC):
     Settings = ChorusSettings
     recipe = Recipe(epochs=12, lr=0.02, optimizer="muon", weight_decay=0.05, schedule="linear", lr_warm_up=0.5)
     net: ChorusNet
+    settings: ChorusSettings
 
     def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> ChorusNet:
         own = cast(ChorusSettings, settings)
@@ -59,10 +65,30 @@ class Chorus(SPARC):
             own.depth,
             own.shared,
             self.generator,
-            own.inherit,
             own.statistics,
             mirror,
         )
+
+    def begin_task(self, task: Task) -> None:
+        older = self.net.memories()
+        super().begin_task(task)
+        if older and self.settings.inherit != "nothing":
+            chosen = self.most_alike(older, task.train) if self.settings.inherit == "alike" else older[-1]
+            self.net.memories()[-1].inherit(chosen)
+
+    def most_alike(self, memories: Sequence[WorkingMemory], pictures: ImageSet) -> WorkingMemory:
+        """The one in whose features discriminants from half of the pictures tell most of the other half apart."""
+        self.eval()
+        labels = pictures.labels - pictures.labels.min()
+        right = []
+        for memory in memories:
+            features = self.predict_batched(partial(self.net.pooled_in, memory), pictures.images)
+            gaussians = ClassGaussians(features.shape[1])
+            gaussians.add(features[::2], labels[::2])
+            weight, bias = gaussians.discriminants()
+            right.append(int(((features[1::2] @ weight.T + bias).argmax(1) == labels[1::2]).sum()))
+        self.train()
+        return memories[right.index(max(right))]
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
         """Weight decay is for what is multiplied with many inputs, and not for vectors."""
