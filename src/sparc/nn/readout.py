@@ -14,7 +14,7 @@ GRID = 2
 """The map before the last is pooled into so many cells each way."""
 TEMPERATURE = 2.0
 """What discriminants are divided by: features are not quite as Gaussian as they are taken to be."""
-HEADS = 0.5
+HEADS = 0.75
 """How much a head's logit counts beside a log posterior of the discriminants."""
 
 
