@@ -29,11 +29,11 @@ class ChorusSettings(SparcSettings):
     alpha: float = 1.0
     """How much of the semantic memory is kept at each consolidation; with all of it old features stay as they are."""
     inherit: bool = True
-    """A working memory starts as the newest one is."""
+    """Whether a working memory starts as the newest one is."""
     statistics: int = 384
     """Features in which each working memory describes classes; 0 leaves the answer to the heads."""
     mirror: bool = True
-    """Look at a picture's mirror image as well, where mirror images are learned from."""
+    """Whether a picture's mirror image is looked at as well, where mirror images are learned."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,8 +83,7 @@ class Chorus(SPARC):
             self.net.listen(features, task.train.labels)
 
     def parameters_by_owner(self) -> dict[str, int]:
-        numbers = sum(kept.numel() for kept in self.net.voices.state_dict().values())
-        return {**super().parameters_by_owner(), "statistics": numbers}
+        return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
 
 
 def is_vector(parameter: nn.Parameter) -> bool:
