@@ -8,6 +8,7 @@ Shapes: B batch, K working memories, P pooled features of a memory, D of them af
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import cast
 
 import torch
@@ -16,43 +17,56 @@ from torch import Generator, Tensor, nn
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import BLOCKS
 from sparc.nn.readout import GRID, Readout, pooled
-from sparc.nn.sparc import SparcNet, WorkingMemory
+from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
 
 
 class Voice(nn.Module):
     """What one working memory knows of its task's classes and of all later ones, by linear discriminants.
 
     Features are brought to one scale and projected at random on fewer, so that the covariance stays small; the
-    projection follows from a seed and is not kept.
+    projection follows from a seed, which is kept, and is drawn whenever it is needed.
     """
 
     def __init__(self, features: int, kept: int, seed: int) -> None:
         super().__init__()
         self.shift: Tensor
         self.scale: Tensor
-        self.projection: Tensor
+        self.seed: Tensor
         self.register_buffer("shift", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
-        drawn = torch.eye(features)
-        if kept < features:
-            drawn = torch.randn(features, kept, generator=Generator().manual_seed(seed)) / features**0.5
-        self.register_buffer("projection", drawn, persistent=False)
-        self.gaussians = ClassGaussians(drawn.shape[1])
+        self.register_buffer("seed", torch.tensor(seed))
+        self.gaussians = ClassGaussians(min(kept, features))
 
     @torch.no_grad()
     def add(self, features: Tensor, labels: Tensor) -> None:
         """Take in classes; labels count from the memory's own first class. The first ones set the scale."""
         if not len(self.gaussians):
             self.shift.copy_(features.mean(0))
-            self.scale.copy_(1 / features.std(0).clamp_min(1e-6))
-        self.gaussians.add((features - self.shift) * self.scale @ self.projection, labels)
+            deviation = features.std(0)
+            # One that hardly varies now may do so later, and should not drown all others then.
+            self.scale.copy_(1 / deviation.clamp_min(max(float(deviation.mean()) / 10, 1e-6)))
+        self.gaussians.add((features - self.shift) * self.scale @ self.projection(), labels)
+
+    def projection(self) -> Tensor:
+        """[P, D]"""
+        features, kept = len(self.shift), self.gaussians.means.shape[1]
+        if kept == features:
+            return torch.eye(features).to(self.shift)
+        drawn: Tensor = torch.randn(features, kept, generator=Generator().manual_seed(int(self.seed))) / features**0.5
+        return drawn.to(self.shift)
 
     @torch.no_grad()
     def discriminants(self) -> tuple[Tensor, Tensor]:
         """Weight [C, P] and bias [C] from pooled features to log likelihoods, but for what is common to all classes."""
         weight, bias = self.gaussians.discriminants()
-        weight = weight @ self.projection.T * self.scale
+        weight = weight @ self.projection().T * self.scale
         return weight, bias - weight @ self.shift
+
+    @torch.no_grad()
+    def is_sound(self) -> bool:
+        """Whether answers follow from it, as they do from whatever pictures can give it."""
+        _, failed = torch.linalg.cholesky_ex(self.gaussians.shrunk_covariance())
+        return not failed and all(bool(part.isfinite().all()) for part in self.discriminants())
 
 
 class ChorusNet(SparcNet):
@@ -87,9 +101,8 @@ class ChorusNet(SparcNet):
         memory = super().add_task(classes)
         if not self.statistics:
             return memory
-        filters = [unit.own + unit.shared for unit in self.units[2 * BLOCKS :: 2 * BLOCKS]]
-        features = filters[-1] + sum(GRID**2 * count for count in filters[-2:-1])
-        self.voices.append(Voice(features, self.statistics, seed=len(self.voices)).to(memory.head.weight.device))
+        voice = Voice(pooled_features(self.units), self.statistics, seed=len(self.voices))
+        self.voices.append(voice.to(memory.head.weight.device))
         return memory
 
     def all_voices(self) -> list[Voice]:
@@ -112,6 +125,27 @@ class ChorusNet(SparcNet):
             voice.add(own, labels - first)
             first += classes
 
+    def keep_outputs(self, kept: Sequence[list[int]]) -> None:
+        """Of each working memory, keep these outputs, in its head and in all that is known of its classes; one that
+        has none left goes as well.
+        """
+        ends = list(accumulate(self.task_sizes))
+        starts = [0, *ends[:-1]]
+        outputs = [start + index for start, indices in zip(starts, kept, strict=True) for index in indices]
+        for start, voice in zip(starts, self.all_voices(), strict=False):
+            voice.gaussians.keep([output - start for output in outputs if output >= start])
+        for memory, indices in zip(self.memories(), kept, strict=True):
+            if len(indices) < memory.head.out_features:
+                memory.keep_outputs(indices)
+        stay = [task for task, indices in enumerate(kept) if indices]
+        self.working = nn.ModuleList(self.working[task] for task in stay)
+        if self.statistics:
+            self.voices = nn.ModuleList(self.voices[task] for task in stay)
+
+    def count_statistics(self) -> int:
+        """How many numbers describe classes."""
+        return sum(kept.numel() for kept in self.voices.state_dict().values())
+
     def forward(self, x: Tensor) -> Tensor:
         return self.readout()(self.pooled(x))
 
@@ -120,3 +154,9 @@ class ChorusNet(SparcNet):
         voices = self.all_voices()
         heard = all(len(voice.gaussians) for voice in voices)  # which the newest is not before its task is over
         return Readout(heads, [voice.discriminants() for voice in voices] if heard else [])
+
+
+def pooled_features(units: Sequence[Unit]) -> int:
+    """P: how many features a working memory of this layout has, once they are pooled."""
+    filters = [unit.own + unit.shared for unit in units[2 * BLOCKS :: 2 * BLOCKS]]
+    return filters[-1] + sum(GRID**2 * count for count in filters[-2:-1])

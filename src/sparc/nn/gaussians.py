@@ -35,7 +35,7 @@ class ClassGaussians(ResizableBuffers):
 
     def add(self, features: Tensor, labels: Tensor) -> None:
         """Take in some pictures' features, [N, D], of any classes."""
-        self._grow(int(labels.max()) + 1)
+        self.grow(int(labels.max()) + 1)
         upper = self._upper()
         for label in labels.unique().tolist():
             new = features[labels == label].double()
@@ -50,20 +50,28 @@ class ClassGaussians(ResizableBuffers):
             self.counts[label] = total
 
     def keep(self, classes: list[int]) -> None:
-        """Drop all other classes; what they have added to a covariance for all remains in it."""
+        """Drop all other classes; a covariance for all stays as it is, with what they have added to it."""
+        before = self._degrees()
         self.counts, self.means = self.counts[classes], self.means[classes]
-        if not self.tied:
-            self.scatters = self.scatters[classes]
+        self.scatters = self.scatters * (self._degrees() / before) if self.tied else self.scatters[classes]
+
+    def grow(self, classes: int) -> None:
+        """Make room for so many classes, if there are fewer."""
+        missing = classes - len(self.counts)
+        if missing > 0:
+            self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
+            self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
+            if not self.tied:
+                self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, self.scatters.shape[1])))
 
     def covariances(self, shrink: float = 0.0, shrink_others: float = 0.0) -> Tensor:
         """[C, D, D], or [1, D, D] if tied; shrunk towards their mean variance on and mean covariance off the diagonal.
 
         Sound also where a class has fewer pictures than there are features, once it is shrunk.
         """
-        degrees = (self.counts.sum()[None] - len(self.counts) if self.tied else self.counts - 1).clamp_min(1)
         features, upper = self.means.shape[1], self._upper()
         found = self.scatters.new_zeros(len(self.scatters), features, features)
-        found[:, upper[0], upper[1]] = found[:, upper[1], upper[0]] = self.scatters / degrees[:, None]
+        found[:, upper[0], upper[1]] = found[:, upper[1], upper[0]] = self.scatters / self._degrees()[:, None]
         identity = torch.eye(features, dtype=found.dtype, device=found.device)
         variance = found.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
         others = (found.sum((1, 2)) - found.diagonal(dim1=1, dim2=2).sum(1)) / max(1, identity.numel() - len(identity))
@@ -80,10 +88,16 @@ class ClassGaussians(ResizableBuffers):
 
     def discriminants(self) -> tuple[Tensor, Tensor]:
         """Weight [C, D] and bias [C] of the linear layer that answers each class's log likelihood, but for what all
-        classes have in common; only with one covariance for all.
+        classes have in common.
+        """
+        weight = torch.linalg.solve(self.shrunk_covariance(), self.means.T).T
+        return weight.float(), (weight * self.means).sum(1).mul(-0.5).float()
 
-        It is shrunk as much as so many pictures ask for (Chen et al., "Shrinkage algorithms for MMSE covariance
-        estimation", 2010: OAS), though never by less than a hundredth.
+    def shrunk_covariance(self) -> Tensor:
+        """[D, D]: the one for all classes, shrunk towards its mean variance as much as so many pictures ask for (Chen
+        et al., "Shrinkage algorithms for MMSE covariance estimation", 2010: OAS), though never by less than a
+        hundredth. Features have variances of about 1; where all pictures of a class are alike, a very small one is
+        made up.
         """
         assert self.tied
         found = self.covariances()[0]
@@ -92,9 +106,7 @@ class ClassGaussians(ResizableBuffers):
         spread, square = float(found.square().mean()), float(mean.square())
         share = (spread + square) / max((pictures + 1) * (spread - square / features), 1e-300)
         share = min(max(share, 0.01), 1.0)
-        shrunk = (1 - share) * found + share * mean.clamp_min(1e-12) * torch.eye(features).to(found)
-        weight = torch.linalg.solve(shrunk, self.means.T).T
-        return weight.float(), (weight * self.means).sum(1).mul(-0.5).float()
+        return (1 - share) * found + share * mean.clamp_min(1e-4) * torch.eye(features).to(found)
 
     def sample(self, label: int, count: int, covariances: Tensor, generator: torch.Generator) -> Tensor:
         """Features as a class may have them, drawn from its Gaussian."""
@@ -103,15 +115,11 @@ class ClassGaussians(ResizableBuffers):
         drawn: Tensor = self.means[label] + noise * values.clamp_min(0).sqrt() @ vectors.T
         return drawn
 
+    def _degrees(self) -> Tensor:
+        """What a sum of products is divided by: [C], or [1] if tied."""
+        return (self.counts.sum()[None] - len(self.counts) if self.tied else self.counts - 1).clamp_min(1)
+
     def _upper(self) -> Tensor:
         """Rows and columns of the upper half of a matrix, the diagonal with it."""
         features = self.means.shape[1]
         return torch.triu_indices(features, features, device=self.means.device)
-
-    def _grow(self, classes: int) -> None:
-        missing = classes - len(self.counts)
-        if missing > 0:
-            self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
-            self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
-            if not self.tied:
-                self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, self.scatters.shape[1])))

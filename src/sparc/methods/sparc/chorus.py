@@ -26,12 +26,14 @@ from sparc.nn.chorus import ChorusNet
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.sparc import WorkingMemory
 
+Inherit = Literal["newest", "alike", "nothing"]
+
 
 @dataclass(frozen=True)
 class ChorusSettings(SparcSettings):
     alpha: float = 1.0
     """How much of the semantic memory is kept at each consolidation; with all of it old features stay as they are."""
-    inherit: Literal["newest", "alike", "nothing"] = "newest"
+    inherit: Inherit = "newest"
     """What a working memory starts as: the newest one, the one whose features tell the new classes apart best, or
     random weights."""
     statistics: int = 384
@@ -109,8 +111,7 @@ class Chorus(SPARC):
             self.net.listen(features, task.train.labels)
 
     def parameters_by_owner(self) -> dict[str, int]:
-        numbers = sum(kept.numel() for kept in self.net.voices.state_dict().values())
-        return {**super().parameters_by_owner(), "statistics": numbers}
+        return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
 
 
 def is_vector(parameter: nn.Parameter) -> bool:
