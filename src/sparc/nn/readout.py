@@ -12,9 +12,9 @@ from torch.nn.functional import adaptive_avg_pool2d, linear
 
 GRID = 2
 """The map before the last is pooled into so many cells each way."""
-TEMPERATURE = 2.0
+TEMPERATURE = 3.0
 """What discriminants are divided by: features are not quite as Gaussian as they are taken to be."""
-HEADS = 0.75
+HEADS = 1.5
 """How much a head's logit counts beside a log posterior of the discriminants."""
 
 
