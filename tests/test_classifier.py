@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -47,6 +48,19 @@ def test_it_learns_task_after_task(taught: ContinualClassifier, splits: Splits) 
     assert [task.name for task in taught.model_.info.tasks] == ["task 1", "task 2"]
     assert [task.pictures for task in taught.model_.info.tasks] == [(22, 22, 22), (22, 22)]
     assert [task.share_in_semantic for task in taught.model_.info.tasks] == [1, 0]
+
+
+def test_twenty_pictures_of_each_digit_two_digits_at_a_time() -> None:
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))  # those that follow each other are of one hand
+    images, labels = (digits.images[order] * 15.9).astype("uint8"), digits.target[order]
+    first = np.concatenate([np.flatnonzero(labels == digit)[:20] for digit in range(10)])
+    classifier = ContinualClassifier(flip=False)
+    for task in range(5):
+        chosen = first[labels[first] // 2 == task]
+        classifier.learn(images[chosen], labels[chosen])
+    others = np.setdiff1d(np.arange(len(labels)), first)
+    assert classifier.score(images[others], labels[others]) > 0.85
 
 
 def test_probabilities_are_of_all_classes(taught: ContinualClassifier, splits: Splits) -> None:

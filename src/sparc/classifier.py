@@ -114,7 +114,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def module_(self) -> nn.Module:
-        """The net, from normalized pictures to the outputs of all heads."""
+        """The net, from normalized pictures to a score for each output."""
         check_is_fitted(self, "model_")
         return self.model_.net
 

@@ -41,15 +41,15 @@ class Budget:
         """For so many pictures.
 
         >>> [EFFORTS["normal"].epochs(pictures) for pictures in (20, 2000, 50_000)]
-        [60, 20, 10]
+        [30, 10, 10]
         """
         return min(max(round(self.pictures / pictures), self.fewest), self.most)
 
 
 EFFORTS: dict[Effort, Budget] = {
-    "quick": Budget(8_000, fewest=3, most=25),
-    "normal": Budget(40_000, fewest=10, most=60),
-    "thorough": Budget(200_000, fewest=30, most=150),
+    "quick": Budget(4_000, fewest=3, most=12),
+    "normal": Budget(20_000, fewest=10, most=30),
+    "thorough": Budget(100_000, fewest=30, most=100),
 }
 
 
