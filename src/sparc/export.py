@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d
+from torch.nn.functional import adaptive_avg_pool1d
 
 from sparc import __version__
 from sparc.data.augment import Augment
@@ -158,12 +158,12 @@ class _Graph:
         weight, bias = self.net.readout.discriminants[number]
         layers = len(self.net.shortcuts) // BLOCKS
         if layers > 1:
-            height, width = (-(-side // 2 ** (layers - 2)) for side in self.image_size)
-            pixels = torch.eye(height * width).view(-1, 1, height, width)
-            quarters = self.weight(f"{name}.quarters", adaptive_avg_pool2d(pixels, GRID).flatten(1))
-            rows = self.weight(f"{name}.rows", torch.tensor([0, 0, -1]))
-            x = self.node(f"{name}.pixels", "Reshape", before, rows)
-            x = self.node(f"{name}.cells", "MatMul", x, quarters)
+            # Cells of odd maps overlap, which no pooling of ONNX does: columns are averaged, and rows then.
+            height, width = (
+                adaptive_avg_pool1d(torch.eye(-(-side // 2 ** (layers - 2))), GRID) for side in self.image_size
+            )
+            x = self.node(f"{name}.columns", "MatMul", before, self.weight(f"{name}.width", width))
+            x = self.node(f"{name}.cells", "MatMul", self.weight(f"{name}.height", height.T), x)
             x = self.features(f"{name}.before", x, weight.shape[1] - self.net.heads[number][0].shape[1])
             last = self.node(f"{name}.all", "Concat", last, x, axis=1)
         x = self.linear(f"{name}.discriminants", last, weight / TEMPERATURE, bias / TEMPERATURE)

@@ -71,10 +71,12 @@ def what_remains(before: Model, after: Model) -> list[str]:
 
 def _remains(model: Model, index: int, left: Collection[str]) -> Iterator[str]:
     """What a task that is gone leaves in those that are not."""
-    task, later = model.info.tasks[index], model.info.tasks[index + 1 :]
-    heirs = [each.name for each in later if each.name in left]
+    tasks = model.info.tasks
+    task, heirs = tasks[index], [each.name for each in tasks[index + 1 :] if each.name in left]
     if task.share_in_semantic and left:
         how = "trained with it" if task.taught_semantic else "mixed in from its point-wise filters"
         yield f"{task.share_in_semantic:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"
     if model.info.settings.inherit != "nothing" and heirs:
         yield f"{', '.join(heirs)} learned on from its working memory, and what came of that stays"
+    if model.info.settings.statistics and any(each.name in left for each in tasks[:index]):
+        yield "its part in the covariances of older working memories stays"

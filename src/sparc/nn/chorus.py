@@ -143,8 +143,8 @@ class ChorusNet(SparcNet):
             self.voices = nn.ModuleList(self.voices[task] for task in stay)
 
     def count_statistics(self) -> int:
-        """How many numbers describe classes."""
-        return sum(kept.numel() for kept in self.voices.state_dict().values())
+        """How many numbers describe classes; seeds do not."""
+        return sum(kept.numel() for kept in self.voices.state_dict().values() if kept.ndim)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.readout()(self.pooled(x))
