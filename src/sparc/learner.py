@@ -133,7 +133,7 @@ def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: O
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
-    """A new model without these classes and tasks: no output, and no working memory's statistics of them.
+    """A new model without these classes and tasks: no output, and no mean of them in any working memory.
 
     A working memory that has no class left goes as well.
     """

@@ -245,7 +245,7 @@ def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixtur
     assert "its working memory and head" in out
     assert "its part in the covariances of older working memories stays" in out
     assert "nothing else remains" not in out
-    assert "No working memory keeps a mean of what is gone; the covariances" in out
+    assert "The means of what is gone are taken out of every working memory; the covariances" in out
     assert load(taught).info.classes == ("dog",)
     assert main(["forget", str(taught), "dog"]) == 0
     out = capsys.readouterr().out

@@ -114,3 +114,13 @@ def test_discriminants_are_finite_with_fewer_pictures_than_features() -> None:
 def test_statistics_below_0_are_refused() -> None:
     with pytest.raises(InputError, match="--statistics -1"):
         ChorusSettings(statistics=-1)
+
+
+def test_an_unknown_heritage_is_refused() -> None:
+    with pytest.raises(InputError, match="--inherit none is not known: choose newest, alike, nothing"):
+        ChorusSettings(inherit="none")  # type: ignore[arg-type]
+
+
+def test_statistics_stay_in_double_precision_whatever_becomes_of_the_net(stream: Stream) -> None:
+    method = learned(stream, tasks=1)
+    assert method.net.half().all_voices()[0].gaussians.means.dtype is torch.float64

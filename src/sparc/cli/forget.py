@@ -61,8 +61,8 @@ def what_remains(before: Model, after: Model) -> list[str]:
         ]
     if before.info.settings.statistics:
         lines.append(
-            "No working memory keeps a mean of what is gone; the covariances, which each estimates from all classes "
-            "that it knows of, stay as they are."
+            "The means of what is gone are taken out of every working memory; the covariances, which each estimates "
+            "from all classes that it knows of, and the centre and scale of its features stay as they are."
         )
     known = len(after.info.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
@@ -77,6 +77,7 @@ def _remains(model: Model, index: int, left: Collection[str]) -> Iterator[str]:
         how = "trained with it" if task.taught_semantic else "mixed in from its point-wise filters"
         yield f"{task.share_in_semantic:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"
     if model.info.settings.inherit != "nothing" and heirs:
-        yield f"{', '.join(heirs)} learned on from its working memory, and what came of that stays"
+        surely = "learned" if model.info.settings.inherit == "newest" else "may have learned"
+        yield f"{', '.join(heirs)} {surely} on from its working memory, and what came of that stays"
     if model.info.settings.statistics and any(each.name in left for each in tasks[:index]):
         yield "its part in the covariances of older working memories stays"

@@ -48,9 +48,9 @@ class Learn:
     name: str | None = None
     """What the task is called; without it the folder's name."""
     quick: bool = False
-    """A fifth of the usual time, for a first look."""
+    """Less than half of the usual time, for a first look."""
     thorough: bool = False
-    """Five times the usual time."""
+    """Three to five times the usual time."""
     epochs: int | None = None
     """Passes over the pictures, instead of a number that suits how many there are."""
     validation: float = 0.1

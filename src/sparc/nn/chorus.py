@@ -7,9 +7,9 @@ classes from all that came later, which its head has never seen.
 Shapes: B batch, K working memories, P pooled features of a memory, D of them after projection, C classes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import cast
+from typing import Self, cast
 
 import torch
 from torch import Generator, Tensor, nn
@@ -37,6 +37,10 @@ class Voice(nn.Module):
         self.register_buffer("seed", torch.tensor(seed))
         self.gaussians = ClassGaussians(min(kept, features))
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Nothing: it stays on the processor, in double precision, whatever device the net is moved to."""
+        return self
+
     @torch.no_grad()
     def add(self, features: Tensor, labels: Tensor) -> None:
         """Take in classes; labels count from the memory's own first class. The first ones set the scale."""
@@ -48,7 +52,7 @@ class Voice(nn.Module):
         self.gaussians.add((features - self.shift) * self.scale @ self.projection(), labels)
 
     def projection(self) -> Tensor:
-        """[P, D]"""
+        """The random one, [P, D], that follows from the seed."""
         features, kept = len(self.shift), self.gaussians.means.shape[1]
         if kept == features:
             return torch.eye(features).to(self.shift)
@@ -64,7 +68,7 @@ class Voice(nn.Module):
 
     @torch.no_grad()
     def is_sound(self) -> bool:
-        """Whether answers follow from it, as they do from whatever pictures can give it."""
+        """Whether the covariance is positive definite and the discriminants are finite."""
         _, failed = torch.linalg.cholesky_ex(self.gaussians.shrunk_covariance())
         return not failed and all(bool(part.isfinite().all()) for part in self.discriminants())
 
@@ -101,8 +105,7 @@ class ChorusNet(SparcNet):
         memory = super().add_task(classes)
         if not self.statistics:
             return memory
-        voice = Voice(pooled_features(self.units), self.statistics, seed=len(self.voices))
-        self.voices.append(voice.to(memory.head.weight.device))
+        self.voices.append(Voice(pooled_features(self.units), self.statistics, seed=len(self.voices)))
         return memory
 
     def all_voices(self) -> list[Voice]:
@@ -153,7 +156,9 @@ class ChorusNet(SparcNet):
         heads = [(memory.head.weight, memory.head.bias) for memory in self.memories()]
         voices = self.all_voices()
         heard = all(len(voice.gaussians) for voice in voices)  # which the newest is not before its task is over
-        return Readout(heads, [voice.discriminants() for voice in voices] if heard else [])
+        device = self.semantic.filters[0].device
+        found = [voice.discriminants() for voice in voices] if heard else []
+        return Readout(heads, [(weight.to(device), bias.to(device)) for weight, bias in found])
 
 
 def pooled_features(units: Sequence[Unit]) -> int:

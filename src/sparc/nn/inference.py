@@ -1,4 +1,4 @@
-"""The inference form of SPARC's net: the same logits, sooner.
+"""The inference form of SPARC's and Chorus's nets: the same scores, sooner.
 
 Batch norms are folded into the point-wise filters, the own and the semantic filters joined once and for all, and
 working memories, which have the same layout but for their heads, evaluated several at a time.
@@ -9,6 +9,7 @@ of several memories is also a matrix for each of them, with a pixel a row. docs/
 Shapes: K working memories, B batch, C input and N output channels, H × W the map, P = B·H·W pixels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,10 +67,15 @@ class InferenceNet:
     torch.Size([7, 2])
     """
 
-    def __init__(self, memories: list[FoldedMemory], readout: Readout | None = None, mirror: bool = False) -> None:
+    def __init__(
+        self,
+        memories: list[FoldedMemory],
+        discriminants: Sequence[tuple[Tensor, Tensor]] = (),
+        mirror: bool = False,
+    ) -> None:
         self.count = len(memories)
         self.heads = [(memory.head_weight, memory.head_bias) for memory in memories]
-        self.readout = readout or Readout(self.heads, [])
+        self.readout = Readout(self.heads, discriminants)
         self.mirror = mirror
         self.convs = [
             FoldedConv(
@@ -104,16 +110,16 @@ class InferenceNet:
                 for block in memory.blocks
             ]
             memories.append(FoldedMemory(convs, shortcuts, memory.head.weight.clone(), memory.head.bias.clone()))
-        return cls(memories, net.readout(), net.mirror) if isinstance(net, ChorusNet) else cls(memories)
+        if isinstance(net, ChorusNet):
+            return cls(memories, net.readout().discriminants, net.mirror)
+        return cls(memories)
 
     def pooled(self, x: Tensor) -> list[Tensor]:
-        """[B, P] of each working memory, as the net itself gives them."""
+        """Features of each working memory: all that the readout needs of them."""
         found = self._pieces(x)
-        return (
-            [(own + other) / 2 for own, other in zip(found, self._pieces(x.flip(3)), strict=True)]
-            if self.mirror
-            else found
-        )
+        if not self.mirror:
+            return found
+        return [(own + mirrored) / 2 for own, mirrored in zip(found, self._pieces(x.flip(3)), strict=True)]
 
     def memories(self) -> list[FoldedMemory]:
         """Each working memory by itself: views of the same weights."""

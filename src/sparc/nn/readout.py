@@ -13,7 +13,11 @@ from torch.nn.functional import adaptive_avg_pool2d, linear
 GRID = 2
 """The map before the last is pooled into so many cells each way."""
 TEMPERATURE = 3.0
-"""What discriminants are divided by: features are not quite as Gaussian as they are taken to be."""
+"""What discriminants are divided by: features are not quite as Gaussian as they are taken to be.
+
+This and the weight of the heads are from held-out pictures of three tasks of Seq-CIFAR100, where all of 2 to 3 and 0.5
+to 1.5 lie within a point.
+"""
 HEADS = 1.5
 """How much a head's logit counts beside a log posterior of the discriminants."""
 

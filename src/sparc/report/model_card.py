@@ -230,7 +230,8 @@ def _method(model: Model) -> Iterator[str]:
     if settings.inherit != "nothing":
         yield f"It starts {_STARTS[settings.inherit]}."
     yield f"{settings.shared:.0%} of the point-wise filters belong to a semantic memory that all tasks share: it is"
-    yield f"learned with the first task, and afterwards keeps {settings.alpha:g} of itself at each consolidation. Each"
+    later = "stays" if settings.alpha == 1 else f"keeps {settings.alpha:g} of itself at each consolidation"
+    yield f"learned with the first task, and afterwards {later}. Each"
     yield f"head is scaled so that its largest usual activation is {settings.kappa:g}."
     if settings.statistics:
         yield "When a task ends, every working memory there is describes the task's classes by their means in up to"
@@ -271,7 +272,8 @@ def _limits(info: ModelInfo) -> str:
 - Probabilities order the classes; they were not calibrated.
 - Forgetting a class removes its output and its mean in every working memory, and the whole working memory when it was
   the task's last class. What the class taught the filters that its task still uses stays, and so does what later
-  working memories have inherited of that, its part in covariances that all classes share, and in the semantic memory.
+  working memories have inherited of that, its part in covariances that all classes share, in the centre of its task's
+  features, and in the semantic memory.
   {remains}To be rid of every trace, teach a new model without the class."""
 
 

@@ -1,8 +1,8 @@
 """Muon: steps that move a matrix by as much in each of its directions; what is no matrix moves as by AdamW.
 
 Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024. The gradients' running mean is brought
-near the orthogonal matrix that is closest to it, by five rounds of a polynomial. On our nets an epoch of it does the
-work of two of AdamW's, for a tenth more time.
+near the orthogonal matrix that is closest to it, by five rounds of a polynomial. A step takes a tenth to a third longer
+with it; the smaller the batch, the more.
 """
 
 from collections.abc import Iterable
@@ -50,9 +50,10 @@ class Muon(Optimizer):
         for matrix in matrices:
             assert matrix.grad is not None
             state = self.state[matrix]
-            mean = state.setdefault("mean", torch.zeros_like(matrix))
-            mean.lerp_(matrix.grad, 1 - group["momentum"])
-            ahead.append(matrix.grad.lerp(mean, group["momentum"]).flatten(1))  # as Nesterov's
+            if not state:
+                state["mean"] = torch.zeros_like(matrix)
+            state["mean"].lerp_(matrix.grad, 1 - group["momentum"])
+            ahead.append(matrix.grad.lerp(state["mean"], group["momentum"]).flatten(1))  # as Nesterov's
         steps = orthogonalized(torch.stack(ahead))
         outputs, inputs = steps.shape[1:]
         for matrix, step in zip(matrices, steps, strict=True):
@@ -76,7 +77,8 @@ class Muon(Optimizer):
 
 
 def is_matrix(parameter: Tensor) -> bool:
-    """
+    """Whether it is moved as a matrix: a filter that mixes channels.
+
     >>> [is_matrix(torch.zeros(shape)) for shape in ((8, 4, 1, 1), (8, 1, 3, 3), (8, 4), (8,))]
     [True, False, False, False]
     """
