@@ -12,13 +12,13 @@ from torch import Generator, Tensor
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from benchmarks.plain import plain_copy
 from sparc.export import export_onnx
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
+from sparc.nn.chorus import ChorusNet
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
 from sparc.nn.resnet import ResNet
-from sparc.nn.sparc import SparcNet
 
 CLASSES = 5
 """Of each task."""
@@ -91,8 +91,8 @@ def onnx_rows(size: Size, workers: Workers) -> list[Row]:
     return rows
 
 
-def learned(size: Size, count: int) -> SparcNet:
-    net = SparcNet(3, (size.image, size.image), size.width, generator=Generator().manual_seed(0))
+def learned(size: Size, count: int) -> ChorusNet:
+    net = info_of(size, count).new_net(Generator().manual_seed(0))
     for _ in range(count):
         net.add_task(CLASSES).freeze()
     return net.eval()
@@ -144,7 +144,8 @@ def onnx(size: Size, count: int, batch: int) -> Job:
 
 def info_of(size: Size, count: int) -> ModelInfo:
     shape = InputShape(3, (size.image, size.image))
-    settings = SparcSettings(width=size.width, depth=suitable_depth(shape.image_size))
+    depth = suitable_depth(shape.image_size)
+    settings = ChorusSettings(width=size.width, depth=depth, inherit=False, statistics=0, mirror=False)  # as SPARC's
     tasks = tuple(
         LearnedTask(
             f"task {task}",

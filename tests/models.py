@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 
+import torch
 from torch import Generator
 
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
 
 INFO = ModelInfo(
     InputShape(3, (32, 32)),
-    SparcSettings(width=0.125, depth=2, alpha=0.9),
+    ChorusSettings(width=0.125, depth=2, alpha=0.9),
     mean=(0.5,) * 3,
     std=(0.25,) * 3,
     made_with="sparc 0.1.0",
@@ -25,7 +26,14 @@ def learned_task(name: str, *classes: str, share: float = 0.5) -> LearnedTask:
 
 def untaught(*tasks: LearnedTask, info: ModelInfo = INFO, seed: int = 0) -> Model:
     """A model that answers at random."""
-    net = info.new_net(Generator().manual_seed(seed))
+    random = Generator().manual_seed(seed)
+    net = info.new_net(random)
+    known = 0
     for task in tasks:
         net.add_task(len(task.classes)).freeze()
+        labels = known + torch.arange(len(task.classes)).repeat_interleave(torch.tensor(task.pictures))
+        if net.statistics:
+            features = [torch.rand(len(labels), len(voice.shift), generator=random) for voice in net.all_voices()]
+            net.listen(features, labels)
+        known += len(task.classes)
     return Model(net.eval(), replace(info, tasks=tasks))

@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.files import locked
-from sparc.learner import learn
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.learner import forget, learn, new_model
+from sparc.methods.sparc.chorus import Chorus, ChorusSettings
 from sparc.model_file import load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores
@@ -27,7 +27,7 @@ from tests.models import INFO, learned_task, untaught
 SOURCE = Path(__file__).parent.parent / "src"
 
 
-SMALL = replace(INFO, shape=InputShape(3, (16, 16)), settings=SparcSettings(width=1 / 16, depth=2))
+SMALL = replace(INFO, shape=InputShape(3, (16, 16)), settings=ChorusSettings(width=1 / 16, depth=2))
 PETS = (learned_task("pets", "cat", "собака", "鳥"), learned_task("more", "cat"))
 
 
@@ -95,24 +95,72 @@ def test_a_file_that_was_cut_off(path: Path, share: float) -> None:
         load(path)
 
 
-def test_a_file_of_version_1_answers_as_it_did_and_goes_on(tmp_path: Path) -> None:
-    old = load(Path(__file__).with_name("version-1.sparc"))
-    assert old.version == 1
-    assert old.info.settings == SparcSettings(width=1 / 16, depth=1, alpha=0.9, kappa=4.0)
+@pytest.mark.parametrize(
+    ("version", "flip", "last", "answers"),
+    [
+        (1, False, "class 3", [2.37512398, -1.01148891, 1.69561183, 0.97118556]),
+        (2, True, "d", [3.60933685, 17.75855064, 0.87622619, 0.40951219]),
+    ],
+)
+def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
+    tmp_path: Path, version: int, flip: bool, last: str, answers: list[float]
+) -> None:
+    old = load(Path(__file__).with_name(f"version-{version}.sparc"))
+    assert old.version == version
+    as_sparc = {"inherit": "nothing", "statistics": 0, "mirror": False}
+    assert old.info.settings == ChorusSettings(width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **as_sparc)
     assert old.info.shape == InputShape(1, (8, 8))
-    assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, False, "class 3")
-    answers = scores(old, blobs(1, 4, seed=3).images)
-    torch.testing.assert_close(answers[0], torch.tensor([2.37512398, -1.01148891, 1.69561183, 0.97118556]))
+    assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
+    images = blobs(1, 4, seed=3).images
+    torch.testing.assert_close(scores(old, images)[0], torch.tensor(answers))
     pictures = replace(blobs(4, 2, seed=1), class_names=("class 8", "class 9"))
-    longer = learn(old, Splits(pictures, pictures), "third", replace(SPARC.recipe, epochs=1))
+    longer = learn(old, Splits(pictures, pictures), "third", replace(Chorus.recipe, epochs=1))
     save(longer, tmp_path / "new.sparc")
-    assert load(tmp_path / "new.sparc").info == longer.info
-    assert load(tmp_path / "new.sparc").version == 2
+    again = load(tmp_path / "new.sparc")
+    assert again.info == longer.info
+    assert again.version == 3
+    assert torch.equal(scores(again, images), scores(longer, images))
 
 
 def test_a_newer_version(path: Path) -> None:
-    with pytest.raises(InputError, match="is of version 3, and this sparc reads 1 and 2: update sparc"):
-        load(rewritten(path, json.dumps({**description(path), "version": 3})))
+    with pytest.raises(InputError, match="is of version 4, and this sparc reads 1 to 3: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 4})))
+
+
+def test_statistics_come_back_to_the_bit(tmp_path: Path) -> None:
+    pictures = [replace(blobs(5, 3, seed), class_names=(f"{seed}a", f"{seed}b", f"{seed}c")) for seed in range(2)]
+    taught = new_model(pictures[0], ChorusSettings(width=1 / 16, statistics=8), seed=0)
+    for number, each in enumerate(pictures):
+        taught = learn(taught, Splits(each, each), f"task {number}", replace(Chorus.recipe, epochs=1))
+    taught = forget(taught, tasks=["task 0"])
+    save(taught, tmp_path / "model.sparc")
+    again = load(tmp_path / "model.sparc")
+    kept, loaded = taught.net.voices.state_dict(), again.net.voices.state_dict()
+    assert kept["0.gaussians.scatters"].dtype == torch.float64
+    assert kept["0.seed"] == 1, "of the memory that was the second"
+    assert kept.keys() == loaded.keys()
+    assert all(torch.equal(kept[name], loaded[name]) for name in kept)
+    assert torch.equal(scores(again, pictures[1].images), scores(taught, pictures[1].images))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("counts", 0, "not of the pictures that it has learned from"),
+        ("counts", -7, "not of the pictures that it has learned from"),
+        ("counts", 8, "not of the pictures that it has learned from"),
+        ("scatters", -1.0, "of no pictures that there can be"),
+        ("scatters", 1e300, "of no pictures that there can be"),
+        ("means", 1e300, "of no pictures that there can be"),
+    ],
+)
+def test_statistics_that_cannot_be(tmp_path: Path, name: str, value: float, sentence: str) -> None:
+    """Whatever their checksum says."""
+    broken = untaught(*PETS, info=SMALL)
+    getattr(broken.net.all_voices()[1].gaussians, name).fill_(value)
+    save(broken, tmp_path / "broken.sparc")
+    with pytest.raises(InputError, match=sentence):
+        load(tmp_path / "broken.sparc")
 
 
 def test_somebody_elses_safetensors(tmp_path: Path) -> None:
@@ -144,6 +192,11 @@ def test_a_flipped_bit_in_the_weights(path: Path) -> None:
         ({"mean": [0.5]}, "a mean and a positive deviation"),
         ({"std": [0.0, 0.0, 0.0]}, "a mean and a positive deviation"),
         ({"settings": {"kappa": "5"}}, "kappa should be a number"),
+        ({"settings": {"width": 1 / 16, "depth": 2, "statistics": 4}}, "tensor voices.* is not as the net"),
+        ({"settings": {"width": 1 / 16, "depth": 2, "statistics": 0}}, "does not hold the tensors"),
+        ({"settings": {"width": 1 / 16, "depth": 2, "statistics": -1}}, "--statistics -1"),
+        ({"settings": {"width": 1 / 16, "depth": 2, "statistics": 1.5}}, "statistics should be a whole number"),
+        ({"settings": {"width": 64, "depth": 1, "statistics": 10**9}}, "too small"),
         ({"numbered": True}, "classes should be numbers"),
     ],
 )
@@ -155,7 +208,7 @@ def test_a_description_that_cannot_be(path: Path, change: dict[str, object], sen
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "nonsense", "[" * 100_000, '{"version": 2}']
-    + [f'{{"version": {version}, "about": {{"shape": 3}}}}' for version in (1, 2)],
+    + [f'{{"version": {version}, "about": {{"shape": 3}}}}' for version in (1, 2, 3)],
 )
 def test_a_description_that_is_none(path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"pets\.sparc is damaged"):

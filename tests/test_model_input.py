@@ -18,7 +18,7 @@ from sparc.classifier import ContinualClassifier
 from sparc.cli.main import main
 from sparc.errors import InputError
 from sparc.export import Exported
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores
@@ -55,7 +55,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     info = replace(
         INFO,
         shape=InputShape(channels, (16, 16)),
-        settings=SparcSettings(width=1 / 16, depth=1),
+        settings=ChorusSettings(width=1 / 16, depth=1, statistics=0),
         mean=(0.5,) * channels,
         std=(0.25,) * channels,
     )

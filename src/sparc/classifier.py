@@ -17,7 +17,7 @@ from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import Effort, check_validation, forget, learn, new_model, read_folder, settings_of, suitable_recipe
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
 from sparc.predictor import scores
@@ -40,11 +40,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         image_size: int | None = None,
-        width: float = SparcSettings.width,
-        depth: int | None = SparcSettings.depth,
-        shared: float = SparcSettings.shared,
-        alpha: float = SparcSettings.alpha,
-        kappa: float = SparcSettings.kappa,
+        width: float = ChorusSettings.width,
+        depth: int | None = ChorusSettings.depth,
+        shared: float = ChorusSettings.shared,
+        alpha: float = ChorusSettings.alpha,
+        kappa: float = ChorusSettings.kappa,
+        inherit: Inherit = ChorusSettings.inherit,
+        statistics: int = ChorusSettings.statistics,
+        mirror: bool = ChorusSettings.mirror,
         effort: Effort = "normal",
         epochs: int | None = None,
         validation: float = 0.1,
@@ -57,6 +60,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.shared = shared
         self.alpha = alpha
         self.kappa = kappa
+        self.inherit = inherit
+        self.statistics = statistics
+        self.mirror = mirror
         self.effort = effort
         self.epochs = epochs
         self.validation = validation
@@ -108,7 +114,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def module_(self) -> nn.Module:
-        """The net, from normalized pictures to the outputs of all heads."""
+        """The net, from normalized pictures to a score for each output."""
         check_is_fitted(self, "model_")
         return self.model_.net
 

@@ -17,13 +17,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool1d
 
 from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.model_file import Model, ModelInfo
-from sparc.nn.inference import FoldedConv, FoldedMemory
+from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
+from sparc.nn.layout import BLOCKS
+from sparc.nn.readout import GRID, HEADS, TEMPERATURE
 from sparc.predictor import best_of_outputs
 
 FORMAT = "sparc-onnx"
@@ -62,7 +65,7 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     shape = model.info.shape
     if images.dtype != torch.uint8 or images.shape[1:] != (shape.channels, *shape.image_size) or not len(images):
         raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(images)}")
-    content = _serialized(onnx, model.inference.memories(), model.info)
+    content = _serialized(onnx, model.inference, model.info)
     run = _runner(runtime, content)
     difference = _compare(model, run, images)
     single = _milliseconds(run, images[:1].numpy())
@@ -77,8 +80,10 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
 class _Graph:
     """Nodes and weights in the making; every node has one output, which has its name."""
 
-    def __init__(self, onnx: ModuleType) -> None:
+    def __init__(self, onnx: ModuleType, net: InferenceNet, image_size: tuple[int, int]) -> None:
         self.onnx = onnx
+        self.net = net
+        self.image_size = image_size
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
 
@@ -98,11 +103,17 @@ class _Graph:
         x = self.node(f"{name}.depthwise", "Conv", x, depthwise, pads=[1] * 4, strides=strides, group=group)
         return self.node(f"{name}.pointwise", "Conv", x, pointwise, bias)
 
-    def memory(self, name: str, x: str, memory: FoldedMemory) -> str:
+    def linear(self, name: str, x: str, weight: Tensor, bias: Tensor) -> str:
+        kept = self.weight(f"{name}.weight", weight), self.weight(f"{name}.bias", bias)
+        return self.node(name, "Gemm", x, *kept, transB=1)
+
+    def maps(self, name: str, x: str, memory: FoldedMemory) -> tuple[str, str]:
+        """The last map of a working memory, and the one that goes into its last layer."""
         stem, *rest = memory.convs
         x = self.node(f"{name}.stem", "Relu", self.separable(f"{name}.stem.conv", x, stem))
-        blocks = zip(memory.shortcuts, rest[::2], rest[1::2], strict=True)
+        before, blocks = x, zip(memory.shortcuts, rest[::2], rest[1::2], strict=True)
         for number, (shortcut, first, second) in enumerate(blocks):
+            before = x if number == len(memory.shortcuts) - BLOCKS else before
             block = f"{name}.block{number}"
             out = self.node(f"{block}.first", "Relu", self.separable(f"{block}.first.conv", x, first))
             out = self.separable(f"{block}.second.conv", out, second)
@@ -110,24 +121,69 @@ class _Graph:
                 weight = self.weight(f"{block}.shortcut.weight", shortcut)
                 x = self.node(f"{block}.shortcut", "Conv", x, weight, strides=[2, 2], group=len(shortcut) // 2)
             x = self.node(block, "Relu", self.node(f"{block}.sum", "Add", out, x))
-        x = self.node(f"{name}.features", "Flatten", self.node(f"{name}.pool", "GlobalAveragePool", x))
-        weight = self.weight(f"{name}.head.weight", memory.head_weight)
-        return self.node(name, "Gemm", x, weight, self.weight(f"{name}.head.bias", memory.head_bias), transB=1)
+        return x, before
+
+    def outputs(self, x: str) -> str:
+        """From normalized pictures to the net's outputs."""
+        if self.net.mirror:
+            backwards = self.weight("backwards", torch.arange(self.image_size[1]).flip(0))
+            x = self.node("both", "Concat", x, self.node("mirrored", "Gather", x, backwards, axis=3), axis=0)
+        heads, said = [], []
+        for number, memory in enumerate(self.net.memories()):
+            name = f"memory{number}"
+            last, before = self.maps(name, x, memory)
+            # Not GlobalAveragePool, which adds up the pixels one by one: discriminants are not happy with that.
+            last = self.node(f"{name}.pool", "ReduceMean", last, axes=[2, 3], keepdims=0)
+            last = self.features(f"{name}.features", last, memory.head_weight.shape[1])
+            heads.append(self.linear(f"{name}.head", last, memory.head_weight, memory.head_bias))
+            if self.net.readout.discriminants:
+                said.append(self.said(name, last, before, number))
+        x = self.node("logits", "Concat", *heads, axis=1)
+        if not said:
+            return x
+        knowing = torch.tensor([[task + 1.0 for task, (_, bias) in enumerate(self.net.heads) for _ in bias]])
+        x = self.node("weighed", "Mul", x, self.weight("heads", torch.tensor(HEADS)))
+        mean = self.node("mean", "Mul", self.node("sum", "Sum", *said), self.weight("shares", 1 / knowing))
+        return self.node("outputs", "Add", x, mean)
+
+    def features(self, name: str, x: str, count: int) -> str:
+        """A row of numbers a picture, the mean of its own and its mirror image's where that is there."""
+        if not self.net.mirror:
+            return self.node(name, "Flatten", x)
+        halves = self.weight(f"{name}.halves", torch.tensor([2, -1, count]))
+        return self.node(name, "ReduceMean", self.node(f"{name}.both", "Reshape", x, halves), axes=[0], keepdims=0)
+
+    def said(self, name: str, last: str, before: str, number: int) -> str:
+        """What a working memory's discriminants say of each class; of classes learned before its own, 0."""
+        weight, bias = self.net.readout.discriminants[number]
+        layers = len(self.net.shortcuts) // BLOCKS
+        if layers > 1:
+            # Cells of odd maps overlap, which no pooling of ONNX does: columns are averaged, and rows then.
+            height, width = (
+                adaptive_avg_pool1d(torch.eye(-(-side // 2 ** (layers - 2))), GRID) for side in self.image_size
+            )
+            x = self.node(f"{name}.columns", "MatMul", before, self.weight(f"{name}.width", width))
+            x = self.node(f"{name}.cells", "MatMul", self.weight(f"{name}.height", height.T), x)
+            x = self.features(f"{name}.before", x, weight.shape[1] - self.net.heads[number][0].shape[1])
+            last = self.node(f"{name}.all", "Concat", last, x, axis=1)
+        x = self.linear(f"{name}.discriminants", last, weight / TEMPERATURE, bias / TEMPERATURE)
+        x = self.node(f"{name}.posterior", "LogSoftmax", x, axis=1)
+        older = len(self.net.readout.discriminants[0][1]) - len(bias)
+        return self.node(f"{name}.said", "Pad", x, self.weight(f"{name}.older", torch.tensor([0, older, 0, 0])))
 
 
-def _serialized(onnx: ModuleType, memories: Sequence[FoldedMemory], info: ModelInfo) -> bytes:
-    if (size := sum(map(_bytes, memories))) > LARGEST:
+def _serialized(onnx: ModuleType, net: InferenceNet, info: ModelInfo) -> bytes:
+    if (size := _bytes(net)) > LARGEST:
         raise InputError(
             f"an ONNX file holds at most 2 GiB, and this model is of {size / 2**30:.1f} GiB: keep it as is"
         )
-    graph = _Graph(onnx)
+    graph = _Graph(onnx, net, info.shape.image_size)
     # The numbers of Augment.normalize, in its order.
     shift = graph.weight("shift", torch.tensor(info.mean)[:, None, None].mul(255))
     scale = graph.weight("scale", torch.tensor(info.std)[:, None, None].mul(255).reciprocal())
     x = graph.node("floats", "Cast", "images", to=onnx.TensorProto.FLOAT)
     x = graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
-    logits = [graph.memory(f"memory{number}", x, memory) for number, memory in enumerate(memories)]
-    x = graph.node("logits", "Concat", *logits, axis=1)
+    x = graph.outputs(x)
     rounds = [
         graph.node(f"outputs{number}", "Gather", x, graph.weight(f"indices{number}", indices), axis=1)
         for number, indices in enumerate(_rounds(info.class_of_output))
@@ -220,10 +276,11 @@ def _milliseconds(run: Callable[[np.ndarray], np.ndarray], images: np.ndarray) -
     return 1000 * median(seconds) / len(images)
 
 
-def _bytes(memory: FoldedMemory) -> int:
-    convs = [tensor for conv in memory.convs for tensor in (conv.depthwise, conv.pointwise, conv.bias)]
-    shortcuts = [weight for weight in memory.shortcuts if weight is not None]
-    return sum(tensor.nbytes for tensor in (*convs, *shortcuts, memory.head_weight, memory.head_bias))
+def _bytes(net: InferenceNet) -> int:
+    convs = [tensor for conv in net.convs for tensor in (conv.depthwise, conv.pointwise, conv.bias)]
+    shortcuts = [weight for weight in net.shortcuts if weight is not None]
+    layers = [tensor for layer in (*net.heads, *net.readout.discriminants) for tensor in layer]
+    return sum(tensor.nbytes for tensor in (*convs, *shortcuts, *layers))
 
 
 def _describe(images: Tensor) -> str:

@@ -19,7 +19,7 @@ from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.chorus import Chorus, ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
@@ -41,26 +41,26 @@ class Budget:
         """For so many pictures.
 
         >>> [EFFORTS["normal"].epochs(pictures) for pictures in (20, 2000, 50_000)]
-        [60, 20, 10]
+        [30, 10, 10]
         """
         return min(max(round(self.pictures / pictures), self.fewest), self.most)
 
 
 EFFORTS: dict[Effort, Budget] = {
-    "quick": Budget(8_000, fewest=3, most=25),
-    "normal": Budget(40_000, fewest=10, most=60),
-    "thorough": Budget(200_000, fewest=30, most=150),
+    "quick": Budget(4_000, fewest=3, most=12),
+    "normal": Budget(20_000, fewest=10, most=30),
+    "thorough": Budget(100_000, fewest=30, most=100),
 }
 
 
 def suitable_recipe(pictures: int, effort: Effort, epochs: int | None = None) -> Recipe:
-    """The paper's recipe made to suit so many pictures: where there are few, smaller steps and more of them."""
+    """Chorus's recipe made to suit so many pictures: where there are few, smaller batches and more epochs."""
     if effort not in EFFORTS:
         raise InputError(f"effort {effort!r} is not known: choose {', '.join(EFFORTS)}")
     if epochs is not None and effort != "normal":
         raise InputError(f"--{effort} and --epochs each say how long: give one of them")
     epochs = EFFORTS[effort].epochs(pictures) if epochs is None else epochs
-    return replace(SPARC.recipe, epochs=epochs, batch_size=min(max(pictures // 10, 8), 32), schedule="cosine")
+    return replace(Chorus.recipe, epochs=epochs, batch_size=min(max(pictures // 10, 8), 32))
 
 
 def check_validation(share: float) -> None:
@@ -79,13 +79,13 @@ def read_folder(
     return Splits(shape.suited(train), shape.suited(held_out))
 
 
-def settings_of(holder: object) -> SparcSettings:
-    """SPARC's settings as a classifier, or a set of flags, has them among its other attributes."""
-    return SparcSettings(**{field.name: getattr(holder, field.name) for field in fields(SparcSettings)})
+def settings_of(holder: object) -> ChorusSettings:
+    """The method's settings as a classifier, or a set of flags, has them among its other attributes."""
+    return ChorusSettings(**{field.name: getattr(holder, field.name) for field in fields(ChorusSettings)})
 
 
 def new_model(
-    pictures: ImageSet, settings: SparcSettings, seed: int, flip: bool = True, numbered: bool = False
+    pictures: ImageSet, settings: ChorusSettings, seed: int, flip: bool = True, numbered: bool = False
 ) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
     shape = InputShape(pictures.channels, pictures.size)
@@ -113,7 +113,7 @@ def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: O
     start = time.perf_counter()
     trainer = Trainer(method, recipe, method.generator.initial_seed(), observer, patience)
     trainer.learn(_task(info, shown))
-    method.net.memories()[-1].keep_outputs(list(range(len(names))))
+    method.net.keep_outputs([*(list(range(len(task.classes))) for task in info.tasks), list(range(len(names)))])
     record = LearnedTask(
         name,
         names,
@@ -133,7 +133,10 @@ def learn(model: Model, pictures: Splits, name: str, recipe: Recipe, observer: O
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
-    """A new model without these classes and tasks; a working memory that has no class left goes as well."""
+    """A new model without these classes and tasks: no output, and no mean of them in any working memory.
+
+    A working memory that has no class left goes as well.
+    """
     for kind, names, known in (
         ("class", classes, model.info.classes),
         ("task", tasks, [task.name for task in model.info.tasks]),
@@ -141,28 +144,27 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
         for name in names:
             if name not in known:
                 raise unknown(kind, name, known)
-    net = copy.deepcopy(model.net)
-    memories, kept = [], []
-    for memory, task in zip(net.memories(), model.info.tasks, strict=True):
+    outputs, kept = [], []
+    for task in model.info.tasks:
         gone = task.classes if task.name in tasks else classes
         indices = [index for index, name in enumerate(task.classes) if name not in gone]
+        outputs.append(indices)
         if indices:
-            memory.keep_outputs(indices)
-            memories.append(memory)
             left = tuple(task.classes[index] for index in indices)
             kept.append(replace(task, classes=left, pictures=tuple(task.pictures[index] for index in indices)))
     info = replace(model.info, tasks=tuple(kept))
     if not kept:
         # Nobody needs the semantic memory any more, so nothing has to remain in it either.
         return Model(info.new_net(seeded(info.seed, "begun anew")), info)
-    net.working = torch.nn.ModuleList(memories)
+    net = copy.deepcopy(model.net)
+    net.keep_outputs(outputs)
     return Model(net, info)
 
 
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
-    def __init__(self, method: SPARC, epochs: int) -> None:
+    def __init__(self, method: Chorus, epochs: int) -> None:
         self.method = method
         self.patience = max(4, epochs // 4)
         self.best = -1.0
@@ -182,10 +184,10 @@ class Patience:
         return self.since >= self.patience
 
 
-def _method(model: Model, augment: Augment, seed_of: str) -> SPARC:
+def _method(model: Model, augment: Augment, seed_of: str) -> Chorus:
     info = model.info
     generator = seeded(info.seed, f"task {len(info.tasks)}, {seed_of}")
-    method = SPARC(info.settings, info.shape.channels, info.shape.image_size, augment, generator)
+    method = Chorus(info.settings, info.shape.channels, info.shape.image_size, augment, generator)
     method.net = copy.deepcopy(model.net)
     method.net.generator = generator
     return method

@@ -22,16 +22,19 @@ from torch import Generator, Tensor
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.from_json import build
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_input import InputShape
+from sparc.nn.chorus import ChorusNet, pooled_features
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
-from sparc.nn.sparc import SparcNet, layout
+from sparc.nn.sparc import layout
 
 KEY = "sparc-model"
-VERSION = 2
+VERSION = 3
 _SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
-_DTYPES = {torch.float32: "F32", torch.int64: "I64"}
+_SPARC = {"inherit": "nothing", "statistics": 0, "mirror": False}
+"""How the models of versions 1 and 2 were made, which did not say so."""
+_DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class ModelInfo:
     """All that is known of a net, beside its weights."""
 
     shape: InputShape
-    settings: SparcSettings
+    settings: ChorusSettings
     mean: tuple[float, ...]
     std: tuple[float, ...]
     tasks: tuple[LearnedTask, ...] = ()
@@ -106,10 +109,19 @@ class ModelInfo:
     def task_of_output(self) -> list[int]:
         return [index for index, task in enumerate(self.tasks) for _ in task.classes]
 
-    def new_net(self, generator: Generator | None = None) -> SparcNet:
+    def new_net(self, generator: Generator | None = None) -> ChorusNet:
         """A net that has learned none of the tasks."""
         settings, shape = self.settings, self.shape
-        return SparcNet(shape.channels, shape.image_size, settings.width, settings.depth, settings.shared, generator)
+        return ChorusNet(
+            shape.channels,
+            shape.image_size,
+            settings.width,
+            settings.depth,
+            settings.shared,
+            generator,
+            settings.statistics,
+            settings.mirror and self.flip,
+        )
 
     def fewest_bytes(self) -> int:
         """How large the weights of all tasks are at the least, before anything is allocated."""
@@ -117,14 +129,19 @@ class ModelInfo:
         filters = layer_filters(self.settings.width, self.settings.depth)
         units = layout(self.shape.channels, filters, self.settings.shared)
         outputs = len(self.class_of_output) * (units[-1].own + units[-1].shared)
-        return 4 * (outputs + sum(unit.channels * (unit.shared + len(self.tasks) * (9 + unit.own)) for unit in units))
+        own = sum(unit.channels * (unit.shared + len(self.tasks) * (9 + unit.own)) for unit in units)
+        features = min(pooled_features(units), self.settings.statistics)
+        # A task's classes are known to its own working memory and to all that were there before.
+        means = sum(number * len(task.classes) for number, task in enumerate(self.tasks, start=1)) * features
+        scatters = len(self.tasks) * features * (features + 1) // 2
+        return 4 * (outputs + own) + 8 * (means + scatters)
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """A net, frozen, and all that is known of it."""
 
-    net: SparcNet
+    net: ChorusNet
     info: ModelInfo
     version: int = VERSION
     """Of the file that it was read from."""
@@ -153,12 +170,14 @@ def load(path: Path) -> Model:
         with safe_open(path, framework="pt") as file:
             description = _description(path, file.metadata() or {})
             about = description.get("about")
-            info = build(ModelInfo, _from_version_1(about) if description["version"] == 1 else about)
+            info = build(ModelInfo, _as_now(about, description["version"]))
             if info.fewest_bytes() > size:
                 raise ValueError("it is too small for the net that it describes")
             net = info.new_net()
             for task in info.tasks:
                 net.add_task(len(task.classes)).freeze()
+            for number, voice in enumerate(net.all_voices()):
+                voice.gaussians.grow(sum(net.task_sizes[number:]))
             expected = _tensors(net)
             if set(file.keys()) != expected.keys():
                 raise ValueError("it does not hold the tensors of the net that it describes")
@@ -171,6 +190,8 @@ def load(path: Path) -> Model:
             raise ValueError("some of its weights are no numbers")
         if _digest(tensors, about) != description.get("sha256"):
             raise ValueError("its content does not match its checksum")
+        net.load_state_dict({**tensors, "_extra_state": net.get_extra_state()})
+        _check_statistics(net, info)
     except FileNotFoundError as error:
         raise InputError(f"there is no model {path}: make one with sparc learn FOLDER --model {path}") from error
     except OSError as error:
@@ -181,7 +202,6 @@ def load(path: Path) -> Model:
         raise
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}): bring back an older copy") from error
-    net.load_state_dict({**tensors, "_extra_state": net.get_extra_state()})
     return Model(net.eval(), info, description["version"])
 
 
@@ -207,19 +227,33 @@ def _description(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
     if not isinstance(description, dict):
         raise ValueError("its description is not an object")
     version = description.get("version")
-    if version not in (1, VERSION):
-        raise _NotOursError(f"{path} is of version {version!s:.20}, and this sparc reads 1 and {VERSION}: update sparc")
+    if version not in range(1, VERSION + 1):
+        raise _NotOursError(f"{path} is of version {version!s:.20}, and this sparc reads 1 to {VERSION}: update sparc")
     return description
 
 
-def _from_version_1(about: Any) -> Any:
-    """Version 1 had the settings among the fields of the model and of its shape."""
-    if not (isinstance(about, dict) and isinstance(about.get("shape"), dict)):
-        return about  # which is refused as it is
-    parts = about, about["shape"]
-    model, shape = ({name: part[name] for name in part if name not in _SETTINGS_1} for part in parts)
-    settings = {name: part[name] for part in parts for name in part if name in _SETTINGS_1}
-    return {**model, "shape": shape, "settings": settings}
+def _as_now(about: Any, version: int) -> Any:
+    """What a file of an older version says of its model, as this version says it."""
+    if not (version < VERSION and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
+        return about  # which is refused where it is not as it should be
+    if version == 1:  # had the settings among the fields of the model and of its shape
+        parts = about, about["shape"]
+        model, shape = ({name: part[name] for name in part if name not in _SETTINGS_1} for part in parts)
+        settings = {name: part[name] for part in parts for name in part if name in _SETTINGS_1}
+        about = {**model, "shape": shape, "settings": settings}
+    settings = about.get("settings")
+    return {**about, "settings": {**settings, **_SPARC}} if isinstance(settings, dict) else about
+
+
+def _check_statistics(net: ChorusNet, info: ModelInfo) -> None:
+    """Refuse statistics that are not of the pictures that were learned from, or from which no answer follows."""
+    pictures = [count for task in info.tasks for count in task.pictures]
+    for voice in net.all_voices():
+        known = len(voice.gaussians)
+        if voice.gaussians.counts.tolist() != pictures[-known:] or min(pictures[-known:]) < 1:
+            raise ValueError("its statistics are not of the pictures that it has learned from")
+        if not voice.is_sound():
+            raise ValueError("its statistics are of no pictures that there can be")
 
 
 def _digest(tensors: Mapping[str, Tensor], about: object) -> str:
@@ -231,6 +265,6 @@ def _digest(tensors: Mapping[str, Tensor], about: object) -> str:
     return total.hexdigest()
 
 
-def _tensors(net: SparcNet) -> dict[str, Tensor]:
+def _tensors(net: ChorusNet) -> dict[str, Tensor]:
     state = net.state_dict()
     return {name: value.detach().cpu().contiguous() for name, value in state.items() if name != "_extra_state"}

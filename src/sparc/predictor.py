@@ -15,7 +15,7 @@ from sparc.train import accuracy
 
 @torch.inference_mode()
 def outputs(model: Model, images: Tensor) -> Tensor:
-    """The logits of every head for uint8 images."""
+    """A score for every output of the net, for uint8 images."""
     normalize = Augment(model.info.mean, model.info.std).normalize
     return predict_batched(model.inference, images, normalize)
 

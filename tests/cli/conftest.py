@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sparc.cli.main import main
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import save
 from sparc.model_input import InputShape
 from tests.models import INFO, learned_task, untaught
@@ -22,7 +22,7 @@ def model(tmp_path: Path) -> Callable[..., Path]:
         info = replace(
             INFO,
             shape=InputShape(channels, image_size),
-            settings=SparcSettings(width=0.0625, depth=1),
+            settings=ChorusSettings(width=0.0625, depth=1, statistics=0),
             mean=(0.5,) * channels,
             std=(0.25,) * channels,
         )

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,11 @@ import torch
 from PIL import Image
 
 from sparc.cli.main import main
-from sparc.methods.sparc.sparc import SparcSettings
-from sparc.model_file import load
+from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.model_file import load, save
 from sparc.predictor import scores
 
+OLD = Path(__file__).parent.parent / "version-2.sparc"
 QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "2", "--no-flip", "--threads", "1"]
 
 
@@ -113,7 +113,10 @@ def test_the_first_folder_sets_the_size_and_later_ones_follow(
     [
         (["--width", "0.5"], "--width of PATH is 0.125 for good: leave it out"),
         (["--depth", "2"], "--depth of PATH is 1 for good"),
-        (["--alpha", "0.5"], "--alpha of PATH is 0.99 for good"),
+        (["--alpha", "0.5"], "--alpha of PATH is 1.0 for good"),
+        (["--statistics", "0"], "--statistics of PATH is 384 for good"),
+        (["--no-mirror"], "PATH was made without --no-mirror: leave it out"),
+        (["--inherit", "nothing"], "--inherit of PATH is newest for good"),
         (["--seed", "3"], "--seed of PATH is 0 for good"),
     ],
 )
@@ -128,19 +131,22 @@ def test_settings_are_settled_when_a_model_is_made(
     assert taught.read_bytes() == before
 
 
-def test_every_setting_of_sparc_is_a_flag(
+def test_every_setting_of_the_method_is_a_flag(
     folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = SparcSettings(width=0.0625, depth=1, shared=0.25, alpha=0.5, kappa=3.0)
-    flags = [text for name, value in asdict(wanted).items() for text in (f"--{name}", str(value))]
+    numbers = {"width": 0.0625, "depth": 1, "shared": 0.25, "alpha": 0.5, "kappa": 3.0, "statistics": 5}
+    wanted = ChorusSettings(**numbers, inherit="nothing", mirror=False)
+    flags = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
     folder, model = folders("pets", "cat", "dog", pictures=3), tmp_path / "m.sparc"
-    assert main(["learn", str(folder), "--model", str(model), "--epochs", "1", *flags]) == 0
+    flags += ["--inherit", "nothing", "--no-mirror", "--epochs", "1"]
+    for name in ("first", "second"):
+        assert main(["learn", str(folder), "--model", str(model), "--name", name, *flags]) == 0
     assert load(model).info.settings == wanted
     capsys.readouterr()
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
     assert "Of a new model" in (text := capsys.readouterr().out)
-    assert all(f"--{name} " in text for name in asdict(wanted))
+    assert all(f"--{name} " in text for name in (*numbers, "inherit", "no-mirror"))
 
 
 def test_mirror_images_are_settled_when_a_model_is_made(
@@ -148,7 +154,7 @@ def test_mirror_images_are_settled_when_a_model_is_made(
 ) -> None:
     path = str(model(("pets", {"cat": 0.0, "dog": 1.0})))
     assert main(["learn", str(folders("two", "c", "d")), "--model", path, "--no-flip"]) == 2
-    assert "learns mirror images" in capsys.readouterr().err
+    assert "was made without --no-flip" in capsys.readouterr().err
 
 
 def test_one_class_in_a_folder_is_learned_and_said(
@@ -237,13 +243,30 @@ def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixtur
     assert main(["forget", str(taught), "--task", "birds"]) == 0
     out = capsys.readouterr().out
     assert "its working memory and head" in out
-    assert "1.00% of the semantic memory, which the other tasks use, stays as it was mixed in" in out
+    assert "its part in the covariances of older working memories stays" in out
+    assert "nothing else remains" not in out
+    assert "The means of what is gone are taken out of every working memory; the covariances" in out
     assert load(taught).info.classes == ("dog",)
     assert main(["forget", str(taught), "dog"]) == 0
     out = capsys.readouterr().out
     assert "nothing else remains" in out
     assert "No class is left" in out
     assert load(taught).info.tasks == ()
+
+
+def test_what_others_had_from_a_forgotten_task_is_told(taught: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forget", str(taught), "--task", "pets"]) == 0
+    out = capsys.readouterr().out
+    assert "100.00% of the semantic memory, which the other tasks use, stays as it was trained with it" in out
+    assert "birds learned on from its working memory" in out
+
+
+def test_what_was_mixed_into_the_semantic_memory_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    save(load(OLD), tmp_path / "old.sparc")
+    assert main(["forget", str(tmp_path / "old.sparc"), "--task", "task 1"]) == 0
+    out = capsys.readouterr().out
+    assert "10.00% of the semantic memory, which the other tasks use, stays as it was mixed in" in out
+    assert "covariances" not in out, "there are none"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from sparc.cli.predict import CHUNK, main
 from sparc.data.imageset import ImageSet, Splits
 from sparc.errors import InputError
 from sparc.learner import learn, new_model
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.chorus import Chorus, ChorusSettings
 from sparc.model_file import save
 
 MakeModel = Callable[..., Path]
@@ -42,8 +42,8 @@ def test_a_taught_model_names_what_it_sees(tmp_path: Path, capsys: pytest.Captur
     noise = torch.randint(0, 30, (32, 3, 8, 8), generator=torch.Generator().manual_seed(0))
     images = (colours[:, :, None, None] + noise).to(torch.uint8)
     pictures = ImageSet(images, torch.arange(2).repeat_interleave(16), ("red", "blue"))
-    blank = new_model(pictures, SparcSettings(width=0.125), seed=0)
-    recipe = replace(SPARC.recipe, epochs=10)
+    blank = new_model(pictures, ChorusSettings(width=0.125), seed=0)
+    recipe = replace(Chorus.recipe, epochs=10)
     save(learn(blank, Splits(pictures, pictures), "colours", recipe), tmp_path / "m.sparc")
     found = as_json(capsys, tmp_path / "m.sparc", picture(tmp_path / "b.png", "blue"), picture(tmp_path / "r.png"))
     assert [each["predictions"][0]["class"] for each in found] == ["blue", "red"]

@@ -7,6 +7,7 @@ from itertools import cycle, islice
 import torch
 from torch import Tensor
 
+import sparc.train.optimizer
 from sparc.data.augment import Augment
 from sparc.data.stream import Task
 from sparc.methods import Batch, Method, Phase, Recipe, Settings
@@ -59,8 +60,8 @@ def begin(method: Method, task: Task) -> None:
 
 def new_optimizer(method: Method, phase: Phase) -> torch.optim.Optimizer:
     """One whose own state, and whose weight decay, would show."""
-    parameters = phase.parameters or [parameter for parameter in method.parameters() if parameter.requires_grad]
-    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-3)
+    recipe = replace(phase.recipe, lr=0.01, optimizer="sgd", momentum=0.9, weight_decay=1e-3)
+    return sparc.train.optimizer.new_optimizer(replace(phase, recipe=recipe), method)
 
 
 def take_steps(

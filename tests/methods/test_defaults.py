@@ -18,6 +18,16 @@ DEFAULTS = {
     "pnn": {"lr": 0.03},
     "packnet": {"lr": 0.01, "momentum": 0.9, "prune": None, "retrain": 0.5},
     "sparc": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99, "kappa": 5.0},
+    "chorus": {
+        "epochs": 12,
+        "lr": 0.02,
+        "optimizer": "muon",
+        "weight_decay": 0.05,
+        "schedule": "linear",
+        "width": 0.5,
+        "inherit": "newest",
+        "statistics": 384,
+    },
     "isolation": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "kappa": 5.0},
     "weight-alignment": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99},
 }

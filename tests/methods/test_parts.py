@@ -9,8 +9,8 @@ from torch import Generator
 
 from sparc.errors import InputError
 from sparc.methods.parts.contrastive import supervised_contrastive
-from sparc.methods.parts.gaussians import ClassGaussians
 from sparc.methods.parts.masks import MOST_TASKS, WeightOwners
+from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.head import CosineHead
 from sparc.nn.resnet import ResNet
 

@@ -18,9 +18,9 @@ from sparc.data.stream import Task
 from sparc.methods import Batch, Method, ParameterGroup, Phase, Recipe, Settings
 from sparc.methods.parts.buffer import Buffer
 from sparc.methods.parts.contrastive import supervised_contrastive
-from sparc.methods.parts.gaussians import ClassGaussians
 from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
+from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.head import Head
 from sparc.nn.pretrained import Pretrained
 from sparc.nn.resizable_buffers import TensorList

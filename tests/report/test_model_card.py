@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from sparc.cli.card import main
 from sparc.errors import InputError
 from sparc.learner import forget
-from sparc.model_file import Model, save
+from sparc.model_file import Model, load, save
 from sparc.report.model_card import card
 from sparc.text import markdown, one_line
 from tests.models import learned_task, untaught
@@ -82,6 +82,16 @@ def test_the_card_tells_classes_dates_accuracies_and_sizes(path: Path, capsys: p
     assert str(path.parent) not in text, "where the file lies is nobody's business"
     for limit in ("No old picture is kept", "Every working memory runs", "Telling tasks apart", "held-out pictures"):
         assert limit in text
+
+
+def test_the_card_says_how_each_kind_was_made(path: Path) -> None:
+    new = card(load(path), path)
+    ways = ("Chorus", "starts as the newest", "one covariance for all", "its mirror image")
+    assert all(way in new for way in ways)
+    old = load(Path(__file__).parent.parent / "version-2.sparc")
+    save(old, path)
+    assert "With SPARC (Bhat" in card(old, path)
+    assert not any(way in card(old, path) for way in ways)
 
 
 def test_the_card_is_written_to_a_file(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

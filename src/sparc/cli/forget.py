@@ -1,5 +1,6 @@
 """`sparc forget`: take classes, or a whole task, out of a model for good."""
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -43,7 +44,7 @@ def what_remains(before: Model, after: Model) -> list[str]:
     lines = []
     for index, task in enumerate(before.info.tasks):
         if task.name not in left:
-            rest = _in_semantic(before, index) if left else "nothing else remains of it"
+            rest = "; ".join(_remains(before, index, left)) or "nothing else remains of it"
             lines.append(
                 f"{task.name} ({', '.join(task.classes)}): its working memory and head, "
                 f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {rest}."
@@ -58,14 +59,25 @@ def what_remains(before: Model, after: Model) -> list[str]:
             *lines,
             "No class is left, and the semantic memory is begun anew. Copies of the old file are not touched.",
         ]
+    if before.info.settings.statistics:
+        lines.append(
+            "The means of what is gone are taken out of every working memory; the covariances, which each estimates "
+            "from all classes that it knows of, and the centre and scale of its features stay as they are."
+        )
     known = len(after.info.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
     return lines
 
 
-def _in_semantic(model: Model, index: int) -> str:
-    share = model.info.tasks[index].share_in_semantic
-    if not share:
-        return "nothing else remains of it"
-    how = "trained with it" if model.info.tasks[index].taught_semantic else "mixed in from its point-wise filters"
-    return f"{share:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"
+def _remains(model: Model, index: int, left: Collection[str]) -> Iterator[str]:
+    """What a task that is gone leaves in those that are not."""
+    tasks = model.info.tasks
+    task, heirs = tasks[index], [each.name for each in tasks[index + 1 :] if each.name in left]
+    if task.share_in_semantic and left:
+        how = "trained with it" if task.taught_semantic else "mixed in from its point-wise filters"
+        yield f"{task.share_in_semantic:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"
+    if model.info.settings.inherit != "nothing" and heirs:
+        surely = "learned" if model.info.settings.inherit == "newest" else "may have learned"
+        yield f"{', '.join(heirs)} {surely} on from its working memory, and what came of that stays"
+    if model.info.settings.statistics and any(each.name in left for each in tasks[:index]):
+        yield "its part in the covariances of older working memories stays"

@@ -15,7 +15,7 @@ from sparc.cli.threads import use_threads
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import Effort, check_validation, learn, new_model, read_folder, settings_of, suitable_recipe
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.report.labels import percent
 from sparc.report.tables import plain_table
@@ -23,7 +23,7 @@ from sparc.text import one_line
 
 
 @dataclass(frozen=True)
-class NewModel(SparcSettings):
+class NewModel(ChorusSettings):
     """Of a new model; one that is there keeps what it was made with."""
 
     image_size: int | None = None
@@ -48,9 +48,9 @@ class Learn:
     name: str | None = None
     """What the task is called; without it the folder's name."""
     quick: bool = False
-    """A fifth of the usual time, for a first look."""
+    """Less than half of the usual time, for a first look."""
     thorough: bool = False
-    """Five times the usual time."""
+    """Three to five times the usual time."""
     epochs: int | None = None
     """Passes over the pictures, instead of a number that suits how many there are."""
     validation: float = 0.1
@@ -104,19 +104,22 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
     """A model's make-up is settled when it is made: with it as the default, whatever differs was asked for."""
     info = model.info
     info.shape.check_takes_pictures(path)
-    own = NewModel(**asdict(info.settings), image_size=info.shape.side, seed=info.seed)
+    flags = {"no_flip": not info.flip, "mirror": info.settings.mirror}
+    settings = {name: value for name, value in asdict(info.settings).items() if name not in flags}
+    own = NewModel(**settings, image_size=info.shape.side, seed=info.seed)
 
     @dataclass(frozen=True)
     class Again(Learn):
         new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = own
 
     asked = parse(Again, "learn", __doc__, arguments).new_model
-    if asked.no_flip and info.flip:
-        raise InputError(f"{path} learns mirror images: leave out --no-flip, or make another model")
     for name, there in asdict(own).items():
-        if name != "no_flip" and getattr(asked, name) != there:
+        if getattr(asked, name) != there and name not in flags:
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{flag} of {path} is {there} for good: leave it out, or make another model")
+        if getattr(asked, name) != there and flags[name] == there:
+            flag = f"--no-{name.removeprefix('no_')}"
+            raise InputError(f"{path} was made without {flag}: leave it out, or make another model")
 
 
 def _print(model: Model, before: Model | None, size: int, size_before: int) -> None:

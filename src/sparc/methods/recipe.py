@@ -19,14 +19,14 @@ class Recipe:
     """Pictures a step."""
     lr: float = 0.03
     """Learning rate."""
-    optimizer: Literal["adam", "adamw", "sgd"] = "sgd"
+    optimizer: Literal["adam", "adamw", "muon", "sgd"] = "sgd"
     """Which rule turns gradients into steps."""
     momentum: float = 0.0
-    """Of sgd; adam and adamw have their own."""
+    """Of sgd; the others have their own."""
     nesterov: bool = False
     """Of sgd: look ahead by the momentum."""
     weight_decay: float = 0.0
-    """L2 penalty on all weights; with adamw, by how much they shrink at each step, times the rate."""
+    """L2 penalty on all weights; with adamw and muon, by how much they shrink at each step, times the rate."""
     schedule: Literal["constant", "cosine", "linear"] = "constant"
     """How the learning rate goes over a task: it stays, falls to 0 by a cosine from epoch to epoch, or falls to 0 in a
     line from step to step."""

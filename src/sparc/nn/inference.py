@@ -1,4 +1,4 @@
-"""The inference form of SPARC's net: the same logits, sooner.
+"""The inference form of SPARC's and Chorus's nets: the same scores, sooner.
 
 Batch norms are folded into the point-wise filters, the own and the semantic filters joined once and for all, and
 working memories, which have the same layout but for their heads, evaluated several at a time.
@@ -9,6 +9,7 @@ of several memories is also a matrix for each of them, with a pixel a row. docs/
 Shapes: K working memories, B batch, C input and N output channels, H × W the map, P = B·H·W pixels.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -17,7 +18,10 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from sparc.errors import InputError
+from sparc.nn.chorus import ChorusNet
 from sparc.nn.functions import channels_last, pixel_rows, two_of_each
+from sparc.nn.layout import BLOCKS
+from sparc.nn.readout import Readout, pooled
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
 
@@ -63,9 +67,16 @@ class InferenceNet:
     torch.Size([7, 2])
     """
 
-    def __init__(self, memories: list[FoldedMemory]) -> None:
+    def __init__(
+        self,
+        memories: list[FoldedMemory],
+        discriminants: Sequence[tuple[Tensor, Tensor]] = (),
+        mirror: bool = False,
+    ) -> None:
         self.count = len(memories)
         self.heads = [(memory.head_weight, memory.head_bias) for memory in memories]
+        self.readout = Readout(self.heads, discriminants)
+        self.mirror = mirror
         self.convs = [
             FoldedConv(
                 torch.stack([conv.depthwise for conv in convs]),
@@ -99,7 +110,16 @@ class InferenceNet:
                 for block in memory.blocks
             ]
             memories.append(FoldedMemory(convs, shortcuts, memory.head.weight.clone(), memory.head.bias.clone()))
+        if isinstance(net, ChorusNet):
+            return cls(memories, net.readout().discriminants, net.mirror)
         return cls(memories)
+
+    def pooled(self, x: Tensor) -> list[Tensor]:
+        """Features of each working memory: all that the readout needs of them."""
+        found = self._pieces(x)
+        if not self.mirror:
+            return found
+        return [(own + mirrored) / 2 for own, mirrored in zip(found, self._pieces(x.flip(3)), strict=True)]
 
     def memories(self) -> list[FoldedMemory]:
         """Each working memory by itself: views of the same weights."""
@@ -114,33 +134,38 @@ class InferenceNet:
 
     @torch.no_grad()
     def forward(self, x_BCHW: Tensor) -> Tensor:  # noqa: N803
-        batch, channels, height, width = x_BCHW.shape
-        if not batch:
+        if not len(x_BCHW):
             return x_BCHW.new_empty(0, sum(len(bias) for _, bias in self.heads))
-        picture = x_BCHW.element_size() * max(channels, self.convs[0].bias.shape[1]) * height * width
-        pieces = x_BCHW.split(max(1, MAP_BYTES // picture))
-        return torch.cat([self._piece(piece, max(1, MAP_BYTES // (len(piece) * picture))) for piece in pieces])
+        return self.readout(self.pooled(x_BCHW))
 
     __call__ = forward
 
-    def _piece(self, x: Tensor, at_once: int) -> Tensor:
-        groups = [slice(first, first + at_once) for first in range(0, self.count, at_once)]
-        return torch.cat([self._logits(x, memories) for memories in groups], dim=1)
+    def _pieces(self, x: Tensor) -> list[Tensor]:
+        _, channels, height, width = x.shape
+        picture = x.element_size() * max(channels, self.convs[0].bias.shape[1]) * height * width
+        pieces = x.split(max(1, MAP_BYTES // picture))
+        found = [self._piece(piece, max(1, MAP_BYTES // (len(piece) * picture))) for piece in pieces]
+        return [torch.cat(parts) for parts in zip(*found, strict=True)]
 
-    def _logits(self, x: Tensor, memories: slice) -> Tensor:
+    def _piece(self, x: Tensor, at_once: int) -> list[Tensor]:
+        groups = [slice(first, first + at_once) for first in range(0, self.count, at_once)]
+        return [features for memories in groups for features in self._features(x, memories)]
+
+    def _features(self, x: Tensor, memories: slice) -> list[Tensor]:
         """Of some memories, whose channels lie side by side: [B, K·C, H, W] between the layers."""
-        heads = self.heads[memories]
         stem, *rest = self.convs
         x = channels_last(x)
         x = conv2d(x, self.stem[memories].flatten(0, 1), stem.bias[memories].flatten(), padding=1).relu_()
         x = channels_last(x)
-        for shortcut, first, second in zip(self.shortcuts, rest[::2], rest[1::2], strict=True):
+        before: list[Tensor] = []
+        for number, (shortcut, first, second) in enumerate(zip(self.shortcuts, rest[::2], rest[1::2], strict=True)):
+            if self.readout.discriminants and number == len(self.shortcuts) - BLOCKS and number:
+                before = [x]
             out = _separable(x, first, memories).relu_()
             if shortcut is not None:
                 x = two_of_each(x, shortcut[memories].flatten())
             x = _separable(out, second, memories, onto=x).relu_()
-        features = x.mean((2, 3)).unflatten(1, (len(heads), -1))
-        return torch.cat([torch.addmm(bias, features[:, k], weight.T) for k, (weight, bias) in enumerate(heads)], dim=1)
+        return pooled([*before, x], len(self.heads[memories]))
 
 
 def _separable(x: Tensor, conv: FoldedConv, memories: slice, onto: Tensor | None = None) -> Tensor:

@@ -106,13 +106,17 @@ class WorkingMemory(Freezable):
         )
         self.head = Head(units[-1].own + units[-1].shared, classes, generator)
 
+    def maps(self, x: Tensor, semantic: SemanticMemory) -> list[Tensor]:
+        """The map that leaves each layer."""
+        stem, *rest = semantic.filters
+        maps = [self.stem(channels_last(x), stem).relu_()]
+        for block, first, second in zip(self.blocks, rest[::2], rest[1::2], strict=True):
+            maps.append(block(maps[-1], (first, second)))
+        return maps[BLOCKS::BLOCKS]
+
     def features(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
         """What the head sees: the last map, averaged over its pixels."""
-        stem, *rest = semantic.filters
-        x = self.stem(channels_last(x), stem).relu_()
-        for block, first, second in zip(self.blocks, rest[::2], rest[1::2], strict=True):
-            x = block(x, (first, second))
-        return x.mean((2, 3))
+        return self.maps(x, semantic)[-1].mean((2, 3))
 
     def forward(self, x: Tensor, semantic: SemanticMemory) -> Tensor:
         logits: Tensor = self.head(self.features(x, semantic))
@@ -121,6 +125,12 @@ class WorkingMemory(Freezable):
     def separable(self) -> Iterator[SeparableConv]:
         """The separable convolutions, in the order of the semantic memory's filter banks."""
         return (module for module in self.modules() if isinstance(module, SeparableConv))
+
+    @torch.no_grad()
+    def inherit(self, older: "WorkingMemory") -> None:
+        """Start as another working memory is, but for the head."""
+        inherited = {name: value for name, value in older.state_dict().items() if not name.startswith("head.")}
+        self.load_state_dict(inherited, strict=False)
 
     @torch.no_grad()
     def keep_outputs(self, indices: list[int]) -> None:

@@ -1,7 +1,7 @@
 """What a model says of itself: for machines, as tables, and as a model card in Markdown."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def facts(model: Model, path: Path) -> dict[str, object]:
         "std": info.std,
         **asdict(info.settings),
         "share_of_forgotten_tasks": forgotten_share(info),
-        "parameters": {**_by_owner(model), "all": counts.total},
+        "parameters": {**_by_owner(model), "all": sum(_by_owner(model).values())},
     }
 
 
@@ -95,7 +95,19 @@ def shortened(names: Sequence[str], most: int = FEW) -> str:
 
 def _by_owner(model: Model) -> dict[str, int]:
     counts = model.net.parameter_counts()
-    return {"semantic memory": counts.semantic, "working memories": sum(counts.tasks), "heads": sum(counts.heads)}
+    return {
+        "semantic memory": counts.semantic,
+        "working memories": sum(counts.tasks),
+        "heads": sum(counts.heads),
+        "statistics": model.net.count_statistics(),
+    }
+
+
+_STARTS = {
+    "newest": "as the newest one is",
+    "alike": "as the one is that told its classes apart best",
+    "nothing": "from random weights",
+}
 
 
 def _overview(model: Model, path: Path) -> Table:
@@ -109,6 +121,9 @@ def _overview(model: Model, path: Path) -> Table:
         f"{settings.shared:.0%} of the point-wise filters shared",
         "α, kept at a consolidation": f"{settings.alpha:g}",
         "κ, largest activation of a head": f"{settings.kappa:g}",
+        "a working memory starts": _STARTS[settings.inherit],
+        "features that describe classes": f"{settings.statistics:,}" if settings.statistics else "none",
+        "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
     }
@@ -185,13 +200,9 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
     lines = [
         "## How it was trained",
         "",
-        f"With SPARC ({PAPER}), by {markdown(info.made_with)}. Every task has a small net of its own, its working "
-        "memory, made of depth-wise separable convolutions and frozen when the task ends. "
-        f"{settings.shared:.0%} of the point-wise filters belong to a semantic memory that all tasks share: it is "
-        f"learned with the first task, and afterwards keeps {settings.alpha:g} of itself at each consolidation. Each "
-        f"head is scaled so that its largest usual activation is {settings.kappa:g}.",
+        " ".join(_method(model)),
         "",
-        f"The file has {size(path.stat().st_size)} and {counts.total:,} parameters: "
+        f"The file has {size(path.stat().st_size)} and {sum(_by_owner(model).values()):,} parameters: "
         + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model).items())
         + f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
         f"{_numbers(info.mean)} and deviation {_numbers(info.std)}; the seed is {info.seed}.",
@@ -208,6 +219,26 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
             f"| {task.share_in_semantic:.1%} |"
         )
     return "\n".join(lines)
+
+
+def _method(model: Model) -> Iterator[str]:
+    info, settings = model.info, model.info.settings
+    method = "Chorus, which builds on SPARC" if settings.inherit != "nothing" or settings.statistics else "SPARC"
+    yield f"With {method} ({PAPER}), by {markdown(info.made_with)}."
+    yield "Every task has a small net of its own, its working memory, made of depth-wise separable convolutions and"
+    yield "frozen when the task ends."
+    if settings.inherit != "nothing":
+        yield f"It starts {_STARTS[settings.inherit]}."
+    yield f"{settings.shared:.0%} of the point-wise filters belong to a semantic memory that all tasks share: it is"
+    later = "stays" if settings.alpha == 1 else f"keeps {settings.alpha:g} of itself at each consolidation"
+    yield f"learned with the first task, and afterwards {later}. Each"
+    yield f"head is scaled so that its largest usual activation is {settings.kappa:g}."
+    if settings.statistics:
+        yield "When a task ends, every working memory there is describes the task's classes by their means in up to"
+        yield f"{settings.statistics:,} features of its own and by one covariance for all classes; these and the heads"
+        yield "answer together."
+    if model.net.mirror:
+        yield "Features are the mean over a picture and its mirror image."
 
 
 def _use(path: Path) -> str:
@@ -239,8 +270,10 @@ def _limits(info: ModelInfo) -> str:
 - The accuracies are on held-out pictures of the same folders at the time of learning. Pictures from elsewhere do
   worse, tasks learned later lower the figure among all classes, and the same pictures told when to stop training.
 - Probabilities order the classes; they were not calibrated.
-- Forgetting a class removes its output, and the whole working memory when it was the task's last class. What the class
-  taught the filters that its task still uses stays, and so does what consolidation has mixed into the semantic memory.
+- Forgetting a class removes its output and its mean in every working memory, and the whole working memory when it was
+  the task's last class. What the class taught the filters that its task still uses stays, and so does what later
+  working memories have inherited of that, its part in covariances that all classes share, in the centre of its task's
+  features, and in the semantic memory.
   {remains}To be rid of every trace, teach a new model without the class."""
 
 

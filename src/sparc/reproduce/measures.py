@@ -22,7 +22,7 @@ MEASURES: dict[str, Callable[[Result], float | None]] = {
     "Trade-off": COLUMN["class_il.trade_off"].value,
     "Efficiency": lambda result: result.efficiency,
 }
-"""By the titles of the paper's columns; None where a method has no such thing."""
+"""By the titles of the paper's columns; nan, or None, where a method has no such thing."""
 
 
 def accuracy_points(setting: Setting, points: Callable[[Accuracies], Sequence[float]]) -> Points:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from sparc.methods.method import Method, ParameterGroup, Phase
+from sparc.train.muon import Muon
 
 
 def new_optimizer(phase: Phase, method: Method) -> Optimizer:
@@ -27,6 +28,8 @@ def new_optimizer(phase: Phase, method: Method) -> Optimizer:
     ]
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(groups, recipe.lr, momentum=recipe.momentum, nesterov=recipe.nesterov, fused=True)
+    if recipe.optimizer == "muon":
+        return Muon(groups, recipe.lr)
     kind: type[torch.optim.Adam] = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
     return kind(groups, recipe.lr, fused=True)
 

@@ -70,7 +70,7 @@ class SPARC(Method):
     ) -> None:
         super().__init__(settings, channels, image_size, augment, generator)
         self.settings = settings
-        self.net = SparcNet(channels, image_size, settings.width, settings.depth, settings.shared, generator)
+        self.net = self.new_net(settings, channels, image_size)
         self.folded: InferenceNet | None = None
         """The net as it answers fastest, made when it is asked."""
         self.maxima: Tensor
@@ -79,6 +79,9 @@ class SPARC(Method):
         self.head_norms: Tensor
         self.register_buffer("head_norms", torch.empty(0, 2))
         """Of each task's head, before and after re-normalization."""
+
+    def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> SparcNet:
+        return SparcNet(channels, image_size, settings.width, settings.depth, settings.shared, self.generator)
 
     def begin_task(self, task: Task) -> None:
         self.net.add_task(len(task.classes))

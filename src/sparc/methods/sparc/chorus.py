@@ -1,0 +1,122 @@
+"""Chorus: SPARC's working memories, each starting as the newest one is, and all of them heard about later classes.
+
+Otherwise than in SPARC, a working memory inherits all but the head of the one before it, so features
+grow better from task to task while nothing old changes. When a task is over, every working memory describes the task's
+classes in its own features (means, and one covariance for all classes), so that old ones can tell their classes from
+those that came later; heads and discriminants answer together, for the mean over a picture and its mirror image. The
+semantic memory stays as the first task has left it, and so do old features. Steps are Muon's: the first task of
+Seq-CIFAR100 has 77 % of held-out pictures right after 10 epochs, where AdamW had 73 % after 12.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, cast, get_args
+
+import torch
+from torch import nn
+
+from sparc.data.augment import Augment
+from sparc.data.imageset import ImageSet
+from sparc.data.stream import Task
+from sparc.errors import InputError
+from sparc.methods.method import ParameterGroup, Phase
+from sparc.methods.recipe import Recipe
+from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.nn.chorus import ChorusNet
+from sparc.nn.gaussians import ClassGaussians
+from sparc.nn.sparc import WorkingMemory
+
+Inherit = Literal["newest", "alike", "nothing"]
+
+
+@dataclass(frozen=True)
+class ChorusSettings(SparcSettings):
+    alpha: float = 1.0
+    """How much of the semantic memory is kept at each consolidation; with all of it old features stay as they are."""
+    inherit: Inherit = "newest"
+    """What a working memory starts as: the newest one, the one whose features tell the new classes apart best, or
+    random weights."""
+    statistics: int = 384
+    """Features in which each working memory describes classes; 0 leaves the answer to the heads."""
+    mirror: bool = True
+    """Answer by the mean over a picture and its mirror image, where mirror images are learned from; --no-mirror looks
+    once."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.statistics < 0:
+            raise InputError(f"--statistics {self.statistics} is no number of features: it must be at least 0")
+        if self.inherit not in get_args(Inherit):
+            raise InputError(f"--inherit {self.inherit} is not known: choose {', '.join(get_args(Inherit))}")
+
+
+class Chorus(SPARC):
+    name = "chorus"
+    title = "Chorus"
+    paper = "this project, 2026"
+    Settings = ChorusSettings
+    recipe = Recipe(epochs=12, lr=0.02, optimizer="muon", weight_decay=0.05, schedule="linear", lr_warm_up=0.5)
+    net: ChorusNet
+    settings: ChorusSettings
+
+    def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> ChorusNet:
+        own = cast(ChorusSettings, settings)
+        mirror = own.mirror and isinstance(self.augment, Augment) and self.augment.flip
+        return ChorusNet(
+            channels,
+            image_size,
+            own.width,
+            own.depth,
+            own.shared,
+            self.generator,
+            own.statistics,
+            mirror,
+        )
+
+    def begin_task(self, task: Task) -> None:
+        older = self.net.memories()
+        super().begin_task(task)
+        if older and self.settings.inherit != "nothing":
+            chosen = self.most_alike(older, task.train) if self.settings.inherit == "alike" else older[-1]
+            self.net.memories()[-1].inherit(chosen)
+
+    def most_alike(self, memories: Sequence[WorkingMemory], pictures: ImageSet) -> WorkingMemory:
+        """The one in whose features discriminants from half of the pictures tell most of the other half apart."""
+        self.eval()
+        labels = pictures.labels - pictures.labels.min()
+        right = []
+        for memory in memories:
+            features = self.predict_batched(partial(self.net.pooled_in, memory), pictures.images)
+            gaussians = ClassGaussians(features.shape[1])
+            gaussians.add(features[::2], labels[::2])
+            weight, bias = gaussians.discriminants()
+            right.append(int(((features[1::2] @ weight.T + bias).argmax(1) == labels[1::2]).sum()))
+        self.train()
+        return memories[right.index(max(right))]
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        """Weight decay is for what is multiplied with many inputs, and not for vectors."""
+        learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        vectors = [parameter for parameter in learning if is_vector(parameter)]
+        others = [parameter for parameter in learning if not is_vector(parameter)]
+        return [Phase(recipe, parameters=[*others, ParameterGroup(vectors, weight_decay=0.0)])]
+
+    @torch.no_grad()
+    def end_task(self, task: Task) -> None:
+        super().end_task(task)
+        if self.net.statistics:
+            self.eval()
+            features = [
+                self.predict_batched(partial(self.net.pooled_in, memory), task.train.images)
+                for memory in self.net.memories()
+            ]
+            self.net.listen(features, task.train.labels)
+
+    def parameters_by_owner(self) -> dict[str, int]:
+        return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
+
+
+def is_vector(parameter: nn.Parameter) -> bool:
+    """Whether it has one number an output: biases, norms, shortcuts."""
+    return parameter.numel() == len(parameter)

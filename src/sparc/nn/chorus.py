@@ -1,0 +1,167 @@
+"""A net like SPARC's in which frozen working memories go on to learn of later classes.
+
+A working memory's weights never change once its task is over, but the classes of later tasks can be described in its
+features while their pictures are at hand: a mean a class, and one covariance for all. So an old memory can tell its own
+classes from all that came later, which its head has never seen.
+
+Shapes: B batch, K working memories, P pooled features of a memory, D of them after projection, C classes.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Self, cast
+
+import torch
+from torch import Generator, Tensor, nn
+
+from sparc.nn.gaussians import ClassGaussians
+from sparc.nn.layout import BLOCKS
+from sparc.nn.readout import GRID, Readout, pooled
+from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
+
+
+class Voice(nn.Module):
+    """What one working memory knows of its task's classes and of all later ones, by linear discriminants.
+
+    Features are brought to one scale and projected at random on fewer, so that the covariance stays small; the
+    projection follows from a seed, which is kept, and is drawn whenever it is needed.
+    """
+
+    def __init__(self, features: int, kept: int, seed: int) -> None:
+        super().__init__()
+        self.shift: Tensor
+        self.scale: Tensor
+        self.seed: Tensor
+        self.register_buffer("shift", torch.zeros(features))
+        self.register_buffer("scale", torch.ones(features))
+        self.register_buffer("seed", torch.tensor(seed))
+        self.gaussians = ClassGaussians(min(kept, features))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Nothing: it stays on the processor, in double precision, whatever device the net is moved to."""
+        return self
+
+    @torch.no_grad()
+    def add(self, features: Tensor, labels: Tensor) -> None:
+        """Take in classes; labels count from the memory's own first class. The first ones set the scale."""
+        if not len(self.gaussians):
+            self.shift.copy_(features.mean(0))
+            deviation = features.std(0)
+            # One that hardly varies now may do so later, and should not drown all others then.
+            self.scale.copy_(1 / deviation.clamp_min(max(float(deviation.mean()) / 10, 1e-6)))
+        self.gaussians.add((features - self.shift) * self.scale @ self.projection(), labels)
+
+    def projection(self) -> Tensor:
+        """The random one, [P, D], that follows from the seed."""
+        features, kept = len(self.shift), self.gaussians.means.shape[1]
+        if kept == features:
+            return torch.eye(features).to(self.shift)
+        drawn: Tensor = torch.randn(features, kept, generator=Generator().manual_seed(int(self.seed))) / features**0.5
+        return drawn.to(self.shift)
+
+    @torch.no_grad()
+    def discriminants(self) -> tuple[Tensor, Tensor]:
+        """Weight [C, P] and bias [C] from pooled features to log likelihoods, but for what is common to all classes."""
+        weight, bias = self.gaussians.discriminants()
+        weight = weight @ self.projection().T * self.scale
+        return weight, bias - weight @ self.shift
+
+    @torch.no_grad()
+    def is_sound(self) -> bool:
+        """Whether the covariance is positive definite and the discriminants are finite."""
+        _, failed = torch.linalg.cholesky_ex(self.gaussians.shrunk_covariance())
+        return not failed and all(bool(part.isfinite().all()) for part in self.discriminants())
+
+
+class ChorusNet(SparcNet):
+    """Working memories, each with a voice in what is said of its own and of all later classes.
+
+    >>> net = ChorusNet(channels=1, image_size=(8, 8), width=0.5)
+    >>> for task in range(2):
+    ...     memory = net.add_task(classes=2)
+    ...     net.listen([torch.rand(8, 192)] * (task + 1), torch.arange(8) % 2 + 2 * task)
+    >>> net.eval()(torch.zeros(7, 1, 8, 8)).shape
+    torch.Size([7, 4])
+    """
+
+    def __init__(
+        self,
+        channels: int = 3,
+        image_size: tuple[int, int] = (32, 32),
+        width: float = 0.5,
+        depth: int | None = None,
+        shared: float = 0.5,
+        generator: Generator | None = None,
+        statistics: int = 384,
+        mirror: bool = False,
+    ) -> None:
+        super().__init__(channels, image_size, width, depth, shared, generator)
+        self.statistics = statistics
+        self.mirror = mirror
+        """Features are the mean over a picture and its mirror image."""
+        self.voices = nn.ModuleList()
+
+    def add_task(self, classes: int) -> WorkingMemory:
+        memory = super().add_task(classes)
+        if not self.statistics:
+            return memory
+        self.voices.append(Voice(pooled_features(self.units), self.statistics, seed=len(self.voices)))
+        return memory
+
+    def all_voices(self) -> list[Voice]:
+        return cast(list[Voice], list(self.voices))
+
+    def pooled(self, x: Tensor) -> list[Tensor]:
+        """[B, P] of each working memory."""
+        return [self.pooled_in(memory, x) for memory in self.memories()]
+
+    def pooled_in(self, memory: WorkingMemory, x: Tensor) -> Tensor:
+        (features,) = pooled(memory.maps(x, self.semantic))
+        if self.mirror:
+            features = (features + pooled(memory.maps(x.flip(3), self.semantic))[0]) / 2
+        return features
+
+    def listen(self, features: Sequence[Tensor], labels: Tensor) -> None:
+        """Let every working memory take in classes of the newest task, in its own features of their pictures."""
+        first = 0
+        for voice, own, classes in zip(self.all_voices(), features, self.task_sizes, strict=True):
+            voice.add(own, labels - first)
+            first += classes
+
+    def keep_outputs(self, kept: Sequence[list[int]]) -> None:
+        """Of each working memory, keep these outputs, in its head and in all that is known of its classes; one that
+        has none left goes as well.
+        """
+        ends = list(accumulate(self.task_sizes))
+        starts = [0, *ends[:-1]]
+        outputs = [start + index for start, indices in zip(starts, kept, strict=True) for index in indices]
+        for start, voice in zip(starts, self.all_voices(), strict=False):
+            voice.gaussians.keep([output - start for output in outputs if output >= start])
+        for memory, indices in zip(self.memories(), kept, strict=True):
+            if len(indices) < memory.head.out_features:
+                memory.keep_outputs(indices)
+        stay = [task for task, indices in enumerate(kept) if indices]
+        self.working = nn.ModuleList(self.working[task] for task in stay)
+        if self.statistics:
+            self.voices = nn.ModuleList(self.voices[task] for task in stay)
+
+    def count_statistics(self) -> int:
+        """How many numbers describe classes; seeds do not."""
+        return sum(kept.numel() for kept in self.voices.state_dict().values() if kept.ndim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.readout()(self.pooled(x))
+
+    def readout(self) -> Readout:
+        heads = [(memory.head.weight, memory.head.bias) for memory in self.memories()]
+        voices = self.all_voices()
+        heard = all(len(voice.gaussians) for voice in voices)  # which the newest is not before its task is over
+        device = self.semantic.filters[0].device
+        found = [voice.discriminants() for voice in voices] if heard else []
+        return Readout(heads, [(weight.to(device), bias.to(device)) for weight, bias in found])
+
+
+def pooled_features(units: Sequence[Unit]) -> int:
+    """P: how many features a working memory of this layout has, once they are pooled."""
+    filters = [unit.own + unit.shared for unit in units[2 * BLOCKS :: 2 * BLOCKS]]
+    return filters[-1] + sum(GRID**2 * count for count in filters[-2:-1])

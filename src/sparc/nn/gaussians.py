@@ -1,0 +1,125 @@
+"""Gaussians of features: means and covariances of classes, gathered a batch at a time, without keeping a picture."""
+
+import torch
+from torch import Tensor
+
+from sparc.nn.resizable_buffers import ResizableBuffers
+
+
+class ClassGaussians(ResizableBuffers):
+    """Running means of classes, and of each a covariance, or one for all; in double precision.
+
+    >>> gaussians = ClassGaussians(features=2)
+    >>> gaussians.add(torch.tensor([[0.0, 0.0], [2.0, 0.0], [5.0, 5.0]]), torch.tensor([0, 0, 1]))
+    >>> gaussians.means.tolist()
+    [[1.0, 0.0], [5.0, 5.0]]
+    """
+
+    counts: Tensor
+    """[C], how many pictures of each class."""
+    means: Tensor
+    """[C, D]"""
+    scatters: Tensor
+    """[C, D (D + 1) / 2], or [1, …] for all: sums of products of what lies off the class's mean; a matrix that is
+    symmetric needs no more than its upper half."""
+
+    def __init__(self, features: int, tied: bool = True) -> None:
+        super().__init__()
+        self.tied = tied
+        self.register_buffer("counts", torch.zeros(0, dtype=torch.int64))
+        self.register_buffer("means", torch.zeros(0, features, dtype=torch.float64))
+        self.register_buffer("scatters", torch.zeros(int(tied), features * (features + 1) // 2, dtype=torch.float64))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def add(self, features: Tensor, labels: Tensor) -> None:
+        """Take in some pictures' features, [N, D], of any classes."""
+        self.grow(int(labels.max()) + 1)
+        upper = self._upper()
+        for label in labels.unique().tolist():
+            new = features[labels == label].double()
+            count, total = len(new), len(new) + int(self.counts[label])
+            mean = new.mean(0)
+            shift = mean - self.means[label]
+            # What is spread around the two means, and between them (Chan et al.).
+            scatter = (new - mean).T @ (new - mean)
+            scatter += torch.outer(shift, shift) * (count * int(self.counts[label]) / total)
+            self.scatters[0 if self.tied else label] += scatter[upper[0], upper[1]]
+            self.means[label] += shift * (count / total)
+            self.counts[label] = total
+
+    def keep(self, classes: list[int]) -> None:
+        """Drop all other classes; a covariance for all stays as it is, with what they have added to it."""
+        before = self._degrees()
+        self.counts, self.means = self.counts[classes], self.means[classes]
+        self.scatters = self.scatters * (self._degrees() / before) if self.tied else self.scatters[classes]
+
+    def grow(self, classes: int) -> None:
+        """Make room for so many classes, if there are fewer."""
+        missing = classes - len(self.counts)
+        if missing > 0:
+            self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
+            self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
+            if not self.tied:
+                self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, self.scatters.shape[1])))
+
+    def covariances(self, shrink: float = 0.0, shrink_others: float = 0.0) -> Tensor:
+        """[C, D, D], or [1, D, D] if tied; shrunk towards their mean variance on and mean covariance off the diagonal.
+
+        Sound also where a class has fewer pictures than there are features, once it is shrunk.
+        """
+        features, upper = self.means.shape[1], self._upper()
+        found = self.scatters.new_zeros(len(self.scatters), features, features)
+        found[:, upper[0], upper[1]] = found[:, upper[1], upper[0]] = self.scatters / self._degrees()[:, None]
+        identity = torch.eye(features, dtype=found.dtype, device=found.device)
+        variance = found.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
+        others = (found.sum((1, 2)) - found.diagonal(dim1=1, dim2=2).sum(1)) / max(1, identity.numel() - len(identity))
+        return found + shrink * variance * identity + shrink_others * others[:, None, None] * (1 - identity)
+
+    def distances(self, features: Tensor, covariances: Tensor | None = None) -> Tensor:
+        """[N, C]: squared Mahalanobis distances to the classes' means; Euclidean ones without covariances."""
+        off = features.double()[:, None] - self.means
+        if covariances is None:
+            return off.square().sum(2)
+        inverse = torch.linalg.pinv(covariances, hermitian=True)
+        distances: Tensor = ((off.transpose(0, 1) @ inverse).transpose(0, 1) * off).sum(2)
+        return distances
+
+    def discriminants(self) -> tuple[Tensor, Tensor]:
+        """Weight [C, D] and bias [C] of the linear layer that answers each class's log likelihood, but for what all
+        classes have in common.
+        """
+        weight = torch.linalg.solve(self.shrunk_covariance(), self.means.T).T
+        return weight.float(), (weight * self.means).sum(1).mul(-0.5).float()
+
+    def shrunk_covariance(self) -> Tensor:
+        """[D, D]: the one for all classes, shrunk towards its mean variance as much as so many pictures ask for (Chen
+        et al., "Shrinkage algorithms for MMSE covariance estimation", 2010: OAS), though never by less than a
+        hundredth. Features have variances of about 1; where all pictures of a class are alike, a very small one is
+        made up.
+        """
+        assert self.tied
+        found = self.covariances()[0]
+        features, pictures = len(found), int(self.counts.sum())
+        mean = found.trace() / features
+        spread, square = float(found.square().mean()), float(mean.square())
+        share = (spread + square) / max((pictures + 1) * (spread - square / features), 1e-300)
+        share = min(max(share, 0.01), 1.0)
+        return (1 - share) * found + share * mean.clamp_min(1e-4) * torch.eye(features).to(found)
+
+    def sample(self, label: int, count: int, covariances: Tensor, generator: torch.Generator) -> Tensor:
+        """Features as a class may have them, drawn from its Gaussian."""
+        values, vectors = torch.linalg.eigh(covariances[0 if self.tied else label])
+        noise = torch.randn(count, len(values), dtype=torch.float64, generator=generator).to(values.device)
+        drawn: Tensor = self.means[label] + noise * values.clamp_min(0).sqrt() @ vectors.T
+        return drawn
+
+    def _degrees(self) -> Tensor:
+        """What a sum of products is divided by: [C], or [1] if tied."""
+        return (self.counts.sum()[None] - len(self.counts) if self.tied else self.counts - 1).clamp_min(1)
+
+    def _upper(self) -> Tensor:
+        """Rows and columns of the upper half of a matrix, the diagonal with it."""
+        features = self.means.shape[1]
+        return torch.triu_indices(features, features, device=self.means.device)

@@ -1,0 +1,126 @@
+"""Chorus: what its working memories inherit, and what they come to know of later classes."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from torch import Generator
+
+from sparc.data.stream import Stream
+from sparc.errors import InputError
+from sparc.methods.recipe import Recipe
+from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.nn.gaussians import ClassGaussians
+from sparc.nn.inference import InferenceNet
+from sparc.train import Trainer
+from tests.methods.contract import new
+
+
+def learned(stream: Stream, tasks: int = 2, **settings: object) -> Chorus:
+    method = new(Chorus, **settings)
+    assert isinstance(method, Chorus)
+    trainer = Trainer(method, Recipe(epochs=1, optimizer="muon", lr=0.02), seed=0)
+    for task in range(tasks):
+        trainer.learn(stream[task])
+    return method
+
+
+def test_a_working_memory_starts_as_the_newest_is(stream: Stream) -> None:
+    method = learned(stream, tasks=1)
+    method.begin_task(stream[1])
+    older, newer = (dict(memory.named_parameters()) for memory in method.net.memories())
+    same = {name: torch.equal(newer[name], older[name]) for name in older if not name.startswith("head")}
+    assert all(same.values())
+    assert len(same) > 10
+
+
+def test_it_can_be_made_to_start_from_nothing(stream: Stream) -> None:
+    method = learned(stream, tasks=1, inherit="nothing")
+    method.begin_task(stream[1])
+    first, second = method.net.memories()
+    assert not torch.equal(first.stem.pointwise, second.stem.pointwise)
+
+
+def test_it_can_start_as_the_one_that_tells_the_new_classes_apart_best(stream: Stream) -> None:
+    method = learned(stream, tasks=2, inherit="alike")
+    first, second = method.net.memories()
+    with torch.no_grad():
+        second.stem.norm.weight.zero_()  # which is blind from now on
+    method.begin_task(stream[2])
+    newest = method.net.memories()[-1]
+    assert torch.equal(newest.stem.pointwise, first.stem.pointwise)
+    assert not torch.equal(newest.stem.pointwise, second.stem.pointwise)
+
+
+def test_frozen_memories_describe_later_classes(stream: Stream) -> None:
+    method = learned(stream, tasks=3)
+    sizes = [len(stream.classes(task)) for task in range(3)]
+    assert [len(voice.gaussians) for voice in method.net.all_voices()] == [sum(sizes[task:]) for task in range(3)]
+    counts = method.net.all_voices()[0].gaussians.counts
+    assert counts.tolist() == [
+        int((stream[task].train.labels == label).sum()) for task in range(3) for label in stream.classes(task)
+    ]
+
+
+def test_the_semantic_memory_and_so_old_features_stay_as_they_are(stream: Stream) -> None:
+    method = learned(stream, tasks=1)
+    images = method.augment.normalize(stream[0].train.images[:9])
+    method.eval()
+    before = method.net.pooled(images)[0]
+    Trainer(method, Recipe(epochs=1, optimizer="muon", lr=0.02), seed=0).learn(stream[1])
+    method.eval()
+    assert torch.equal(method.net.pooled(images)[0], before)
+
+
+@pytest.mark.parametrize("settings", [{}, {"statistics": 0}, {"statistics": 16}, {"mirror": False}])
+def test_the_quick_answer_is_the_nets_own(stream: Stream, settings: dict[str, object]) -> None:
+    method = learned(stream, **settings)
+    images = method.augment.normalize(stream[0].train.images[:9])
+    with torch.no_grad():
+        torch.testing.assert_close(InferenceNet.of(method.net)(images), method.net.eval()(images), atol=1e-4, rtol=1e-4)
+
+
+def test_without_statistics_heads_answer_alone(stream: Stream) -> None:
+    method = learned(stream, statistics=0)
+    images = method.augment.normalize(stream[0].train.images[:9])
+    method.eval()
+    heads = torch.cat([method.net.task_logits(images, task) for task in range(2)], dim=1)
+    torch.testing.assert_close(method.logits(images), heads, atol=1e-4, rtol=1e-4)
+    assert method.parameters_by_owner()["statistics"] == 0
+
+
+def test_discriminants_are_those_of_the_textbook() -> None:
+    generator = Generator().manual_seed(0)
+    labels = torch.arange(3000) % 3
+    features = torch.randn(3000, 5, generator=generator) @ torch.randn(5, 5, generator=generator) + labels[:, None]
+    gaussians = ClassGaussians(5)
+    for part in range(3):
+        gaussians.add(features[part::3], labels[part::3])
+    weight, bias = gaussians.discriminants()
+    found = (features @ weight.T + bias).log_softmax(1)
+    expected = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.01, priors=np.full(3, 1 / 3)).fit(features, labels)
+    assert (found.argmax(1).numpy() == expected.predict(features)).mean() > 0.99
+    np.testing.assert_allclose(found, expected.predict_log_proba(features), atol=0.1)
+
+
+def test_discriminants_are_finite_with_fewer_pictures_than_features() -> None:
+    gaussians = ClassGaussians(50)
+    gaussians.add(torch.randn(4, 50, generator=Generator().manual_seed(0)), torch.tensor([0, 0, 1, 1]))
+    weight, bias = gaussians.discriminants()
+    assert weight.isfinite().all()
+    assert bias.isfinite().all()
+
+
+def test_statistics_below_0_are_refused() -> None:
+    with pytest.raises(InputError, match="--statistics -1"):
+        ChorusSettings(statistics=-1)
+
+
+def test_an_unknown_heritage_is_refused() -> None:
+    with pytest.raises(InputError, match="--inherit none is not known: choose newest, alike, nothing"):
+        ChorusSettings(inherit="none")  # type: ignore[arg-type]
+
+
+def test_statistics_stay_in_double_precision_whatever_becomes_of_the_net(stream: Stream) -> None:
+    method = learned(stream, tasks=1)
+    assert method.net.half().all_voices()[0].gaussians.means.dtype is torch.float64
