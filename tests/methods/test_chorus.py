@@ -10,6 +10,7 @@ from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.nn.chorus import Voice
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.train import Trainer
@@ -97,7 +98,7 @@ def test_discriminants_are_those_of_the_textbook() -> None:
     for part in range(3):
         gaussians.add(features[part::3], labels[part::3])
     weight, bias = gaussians.discriminants()
-    found = (features @ weight.T + bias).log_softmax(1)
+    found = (features.double() @ weight.T + bias).log_softmax(1)
     expected = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.01, priors=np.full(3, 1 / 3)).fit(features, labels)
     assert (found.argmax(1).numpy() == expected.predict(features)).mean() > 0.99
     np.testing.assert_allclose(found, expected.predict_log_proba(features), atol=0.1)
@@ -124,3 +125,9 @@ def test_an_unknown_heritage_is_refused() -> None:
 def test_statistics_stay_in_double_precision_whatever_becomes_of_the_net(stream: Stream) -> None:
     method = learned(stream, tasks=1)
     assert method.net.half().all_voices()[0].gaussians.means.dtype is torch.float64
+
+
+def test_projections_are_the_same_in_all_versions() -> None:
+    """Files of models hold what was projected, and not the projection."""
+    signs = Voice(features=16, kept=4, seed=1).projection().sign()
+    assert signs[:3].tolist() == [[1, 1, -1, 1], [1, 1, 1, 1], [1, -1, -1, -1]]

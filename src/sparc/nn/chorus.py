@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Self, cast
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
@@ -49,22 +50,25 @@ class Voice(nn.Module):
             deviation = features.std(0)
             # One that hardly varies now may do so later, and should not drown all others then.
             self.scale.copy_(1 / deviation.clamp_min(max(float(deviation.mean()) / 10, 1e-6)))
-        self.gaussians.add((features - self.shift) * self.scale @ self.projection(), labels)
+        self.gaussians.add(((features - self.shift) * self.scale).double() @ self.projection(), labels)
 
     def projection(self) -> Tensor:
         """The random one, [P, D], that follows from the seed."""
         features, kept = len(self.shift), self.gaussians.means.shape[1]
         if kept == features:
-            return torch.eye(features).to(self.shift)
-        drawn: Tensor = torch.randn(features, kept, generator=Generator().manual_seed(int(self.seed))) / features**0.5
-        return drawn.to(self.shift)
+            return torch.eye(features, dtype=torch.float64)
+        # Signs from a stream that stays the same in all versions, as torch's does not: later ones read the file too.
+        words = np.random.Philox(key=int(self.seed)).random_raw(features * kept // 64 + 1)
+        bits = np.unpackbits(words.astype("<u8").view(np.uint8))[: features * kept]
+        signs: Tensor = torch.from_numpy(2.0 * bits - 1).view(features, kept)
+        return signs / features**0.5
 
     @torch.no_grad()
     def discriminants(self) -> tuple[Tensor, Tensor]:
         """Weight [C, P] and bias [C] from pooled features to log likelihoods, but for what is common to all classes."""
         weight, bias = self.gaussians.discriminants()
         weight = weight @ self.projection().T * self.scale
-        return weight, bias - weight @ self.shift
+        return weight.float(), (bias - weight @ self.shift.double()).float()
 
     @torch.no_grad()
     def is_sound(self) -> bool:

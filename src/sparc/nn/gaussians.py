@@ -91,7 +91,7 @@ class ClassGaussians(ResizableBuffers):
         classes have in common.
         """
         weight = torch.linalg.solve(self.shrunk_covariance(), self.means.T).T
-        return weight.float(), (weight * self.means).sum(1).mul(-0.5).float()
+        return weight, (weight * self.means).sum(1).mul(-0.5)
 
     def shrunk_covariance(self) -> Tensor:
         """[D, D]: the one for all classes, shrunk towards its mean variance as much as so many pictures ask for (Chen

@@ -72,11 +72,14 @@ class InferenceNet:
         memories: list[FoldedMemory],
         discriminants: Sequence[tuple[Tensor, Tensor]] = (),
         mirror: bool = False,
+        quarters: bool = False,
     ) -> None:
+        """With `quarters` features have the map before the last among them."""
         self.count = len(memories)
         self.heads = [(memory.head_weight, memory.head_bias) for memory in memories]
         self.readout = Readout(self.heads, discriminants)
         self.mirror = mirror
+        self.quarters = quarters
         self.convs = [
             FoldedConv(
                 torch.stack([conv.depthwise for conv in convs]),
@@ -111,15 +114,19 @@ class InferenceNet:
             ]
             memories.append(FoldedMemory(convs, shortcuts, memory.head.weight.clone(), memory.head.bias.clone()))
         if isinstance(net, ChorusNet):
-            return cls(memories, net.readout().discriminants, net.mirror)
+            return cls(memories, net.readout().discriminants, net.mirror, quarters=net.statistics > 0)
         return cls(memories)
 
     def pooled(self, x: Tensor) -> list[Tensor]:
-        """Features of each working memory: all that the readout needs of them."""
+        """[B, P] of each working memory; without quarters, only what its head sees."""
         found = self._pieces(x)
         if not self.mirror:
             return found
         return [(own + mirrored) / 2 for own, mirrored in zip(found, self._pieces(x.flip(3)), strict=True)]
+
+    def alone(self, memory: int) -> Self:
+        """One working memory, for its features."""
+        return type(self)([self.memories()[memory]], mirror=self.mirror, quarters=self.quarters)
 
     def memories(self) -> list[FoldedMemory]:
         """Each working memory by itself: views of the same weights."""
@@ -159,7 +166,7 @@ class InferenceNet:
         x = channels_last(x)
         before: list[Tensor] = []
         for number, (shortcut, first, second) in enumerate(zip(self.shortcuts, rest[::2], rest[1::2], strict=True)):
-            if self.readout.discriminants and number == len(self.shortcuts) - BLOCKS and number:
+            if self.quarters and number == len(self.shortcuts) - BLOCKS and number:
                 before = [x]
             out = _separable(x, first, memories).relu_()
             if shortcut is not None:

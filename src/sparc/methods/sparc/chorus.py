@@ -8,13 +8,14 @@ semantic memory stays as the first task has left it, and so do old features. Ste
 Seq-CIFAR100 has 77 % of held-out pictures right after 10 epochs, where AdamW had 73 % after 12.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Literal, cast, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
@@ -25,6 +26,7 @@ from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.sparc import SPARC, SparcSettings
 from sparc.nn.chorus import ChorusNet
 from sparc.nn.gaussians import ClassGaussians
+from sparc.nn.inference import InferenceNet
 from sparc.nn.sparc import WorkingMemory
 
 Inherit = Literal["newest", "alike", "nothing"]
@@ -81,18 +83,22 @@ class Chorus(SPARC):
             chosen = self.most_alike(older, task.train) if self.settings.inherit == "alike" else older[-1]
             self.net.memories()[-1].inherit(chosen)
 
+    def features(self, pictures: ImageSet) -> Iterator[Tensor]:
+        """Of each working memory in turn, by the inference form."""
+        self.eval()
+        folded = InferenceNet.of(self.net)
+        for memory in map(folded.alone, range(folded.count)):
+            yield self.predict_batched(partial(_only, memory), pictures.images)
+
     def most_alike(self, memories: Sequence[WorkingMemory], pictures: ImageSet) -> WorkingMemory:
         """The one in whose features discriminants from half of the pictures tell most of the other half apart."""
-        self.eval()
         labels = pictures.labels - pictures.labels.min()
         right = []
-        for memory in memories:
-            features = self.predict_batched(partial(self.net.pooled_in, memory), pictures.images)
+        for features in islice(self.features(pictures), len(memories)):
             gaussians = ClassGaussians(features.shape[1])
             gaussians.add(features[::2], labels[::2])
             weight, bias = gaussians.discriminants()
-            right.append(int(((features[1::2] @ weight.T + bias).argmax(1) == labels[1::2]).sum()))
-        self.train()
+            right.append(int(((features[1::2].double() @ weight.T + bias).argmax(1) == labels[1::2]).sum()))
         return memories[right.index(max(right))]
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
@@ -106,15 +112,15 @@ class Chorus(SPARC):
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         if self.net.statistics:
-            self.eval()
-            features = [
-                self.predict_batched(partial(self.net.pooled_in, memory), task.train.images)
-                for memory in self.net.memories()
-            ]
-            self.net.listen(features, task.train.labels)
+            self.net.listen(list(self.features(task.train)), task.train.labels)
 
     def parameters_by_owner(self) -> dict[str, int]:
         return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
+
+
+def _only(memory: InferenceNet, images: Tensor) -> Tensor:
+    (features,) = memory.pooled(images)
+    return features
 
 
 def is_vector(parameter: nn.Parameter) -> bool:
