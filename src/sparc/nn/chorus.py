@@ -60,8 +60,8 @@ class Voice(nn.Module):
         # Signs from a stream that stays the same in all versions, as torch's does not: later ones read the file too.
         words = np.random.Philox(key=int(self.seed)).random_raw(features * kept // 64 + 1)
         bits = np.unpackbits(words.astype("<u8").view(np.uint8))[: features * kept]
-        signs: Tensor = torch.from_numpy(2.0 * bits - 1).view(features, kept)
-        return signs / features**0.5
+        projection: Tensor = torch.from_numpy(2.0 * bits - 1).view(features, kept) / features**0.5
+        return projection
 
     @torch.no_grad()
     def discriminants(self) -> tuple[Tensor, Tensor]:
