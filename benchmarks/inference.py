@@ -145,7 +145,9 @@ def onnx(size: Size, count: int, batch: int) -> Job:
 def info_of(size: Size, count: int) -> ModelInfo:
     shape = InputShape(3, (size.image, size.image))
     depth = suitable_depth(shape.image_size)
-    settings = ChorusSettings(width=size.width, depth=depth, inherit=False, statistics=0, mirror=False)  # as SPARC's
+    settings = ChorusSettings(
+        width=size.width, depth=depth, inherit="nothing", statistics=0, mirror=False
+    )  # as SPARC's
     tasks = tuple(
         LearnedTask(
             f"task {task}",
