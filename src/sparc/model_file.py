@@ -111,17 +111,7 @@ class ModelInfo:
 
     def new_net(self, generator: Generator | None = None) -> ChorusNet:
         """A net that has learned none of the tasks."""
-        settings, shape = self.settings, self.shape
-        return ChorusNet(
-            shape.channels,
-            shape.image_size,
-            settings.width,
-            settings.depth,
-            settings.shared,
-            generator,
-            settings.statistics,
-            settings.mirror and self.flip,
-        )
+        return self.settings.new_net(self.shape.channels, self.shape.image_size, self.flip, generator)
 
     def fewest_bytes(self) -> int:
         """How large the weights of all tasks are at the least, before anything is allocated."""

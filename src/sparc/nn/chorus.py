@@ -7,7 +7,7 @@ classes from all that came later, which its head has never seen.
 Shapes: B batch, K working memories, P pooled features of a memory, D of them after projection, C classes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Self, cast
 
@@ -107,9 +107,8 @@ class ChorusNet(SparcNet):
 
     def add_task(self, classes: int) -> WorkingMemory:
         memory = super().add_task(classes)
-        if not self.statistics:
-            return memory
-        self.voices.append(Voice(pooled_features(self.units), self.statistics, seed=len(self.voices)))
+        if self.statistics:
+            self.voices.append(Voice(pooled_features(self.units), self.statistics, seed=len(self.voices)))
         return memory
 
     def all_voices(self) -> list[Voice]:
@@ -125,7 +124,7 @@ class ChorusNet(SparcNet):
             features = (features + pooled(memory.maps(x.flip(3), self.semantic))[0]) / 2
         return features
 
-    def listen(self, features: Sequence[Tensor], labels: Tensor) -> None:
+    def listen(self, features: Iterable[Tensor], labels: Tensor) -> None:
         """Let every working memory take in classes of the newest task, in its own features of their pictures."""
         first = 0
         for voice, own, classes in zip(self.all_voices(), features, self.task_sizes, strict=True):
