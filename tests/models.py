@@ -28,12 +28,13 @@ def untaught(*tasks: LearnedTask, info: ModelInfo = INFO, seed: int = 0) -> Mode
     """A model that answers at random."""
     random = Generator().manual_seed(seed)
     net = info.new_net(random)
+    if net.patches is not None:
+        net.patches.draw(torch.rand(9, info.shape.channels, *info.shape.image_size, generator=random), random)
     known = 0
     for task in tasks:
         net.add_task(len(task.classes)).freeze()
         labels = known + torch.arange(len(task.classes)).repeat_interleave(torch.tensor(task.pictures))
-        if net.statistics:
-            features = [torch.rand(len(labels), len(voice.shift), generator=random) for voice in net.all_voices()]
-            net.listen(features, labels)
+        features = [torch.rand(len(labels), len(voice.shift), generator=random) for voice in net.all_voices()]
+        net.add_statistics(features, labels)
         known += len(task.classes)
     return Model(net.eval(), replace(info, tasks=tasks))

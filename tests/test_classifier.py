@@ -140,7 +140,7 @@ def test_forgetting_takes_a_class_out(taught: ContinualClassifier, splits: Split
 
 
 def test_heads_that_are_kept_answer_to_the_bit_as_before(splits: Splits) -> None:
-    classifier = ContinualClassifier(**QUICK, statistics=0)
+    classifier = ContinualClassifier(**QUICK, statistics=0, patches=0)
     for labels in ((0, 1, 2), (3, 4)):
         classifier.learn(*some(splits, *labels))
     pictures = torch.from_numpy(some(splits, 0, 3)[0])[:, None]
@@ -153,18 +153,19 @@ def test_heads_that_are_kept_answer_to_the_bit_as_before(splits: Splits) -> None
 def test_a_forgotten_class_is_gone_from_every_working_memory(taught: ContinualClassifier, splits: Splits) -> None:
     taught.learn(*some(splits, 5))
     before = [voice.gaussians for voice in taught.model_.net.all_voices()]
-    assert [voice.counts.tolist() for voice in before] == [[22] * 6, [22] * 3, [22]], "none of pictures turned round"
+    assert [voice.counts.tolist() for voice in before] == [[22] * 6, [22] * 3, [22], [22] * 6], "none turned round"
     taught.forget(1, 3)
     after = [voice.gaussians for voice in taught.model_.net.all_voices()]
-    for old, new, kept in zip(before, after, ([0, 2, 4, 5], [1, 2], [0]), strict=True):
+    for old, new, kept in zip(before, after, ([0, 2, 4, 5], [1, 2], [0], [0, 2, 4, 5]), strict=True):
         assert torch.equal(new.means, old.means[kept])
         assert torch.equal(new.counts, old.counts[kept])
         torch.testing.assert_close(new.covariances(), old.covariances())
     assert taught.score(*some(splits, 0, 2, 4, 5)) > 0.8
     taught.forget(0, 2)
-    (second, third) = taught.model_.net.all_voices()
+    (second, third, patches) = taught.model_.net.all_voices()
     assert torch.equal(second.gaussians.means, after[1].means), "a memory goes with what it knew of later classes"
     assert (int(second.seed), int(third.seed)) == (1, 2)
+    assert torch.equal(patches.gaussians.means, after[3].means[2:])
 
 
 def test_nothing_at_all_remains_when_all_is_forgotten(taught: ContinualClassifier) -> None:

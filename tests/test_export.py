@@ -26,7 +26,7 @@ CLASSES = (("crow", "Möwe"), ("heron", "crow", "wren"), ("crow",))
 """The crow was learned three times."""
 
 
-SPARC = ChorusSettings(width=0.25, depth=2, inherit="nothing", statistics=0, mirror=False)
+SPARC = ChorusSettings(width=0.25, depth=2, inherit="nothing", statistics=0, mirror=False, patches=0)
 CHORUS = ChorusSettings(width=0.25, depth=2)
 
 
@@ -50,8 +50,11 @@ def model(
             memory.eval()
             memory.head.weight.mul_(5)
             memory.head.bias.sub_(net.task_logits(views, number).mean(0))  # so that every class wins somewhere
-            if settings.statistics:
-                net.listen(net.pooled(views), known + torch.arange(len(views)) % len(names))
+            if net.patches is not None and not number:
+                net.patches.draw(views, net.generator)
+            if net.all_voices():
+                features = net.pooled(views)[-len(net.all_voices()) :]
+                net.add_statistics(features, known + torch.arange(len(views)) % len(names))
         memory.freeze()
         known += len(names)
     return Model(net.eval(), info)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -95,20 +96,23 @@ def test_a_file_that_was_cut_off(path: Path, share: float) -> None:
         load(path)
 
 
+SPARC: dict[str, Any] = {"inherit": "nothing", "statistics": 0, "mirror": False}
+
+
 @pytest.mark.parametrize(
-    ("version", "flip", "last", "answers"),
+    ("version", "flip", "last", "settings", "answers"),
     [
-        (1, False, "class 3", [2.37512398, -1.01148891, 1.69561183, 0.97118556]),
-        (2, True, "d", [3.60933685, 17.75855064, 0.87622619, 0.40951219]),
+        (1, False, "class 3", SPARC, [2.37512398, -1.01148891, 1.69561183, 0.97118556]),
+        (2, True, "d", SPARC, [3.60933685, 17.75855064, 0.87622619, 0.40951219]),
+        (3, True, "d", {"statistics": 6}, [0.78360558, 17.61206055, 0.18103668, -0.36361182]),
     ],
 )
 def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
-    tmp_path: Path, version: int, flip: bool, last: str, answers: list[float]
+    tmp_path: Path, version: int, flip: bool, last: str, settings: dict[str, Any], answers: list[float]
 ) -> None:
     old = load(Path(__file__).with_name(f"version-{version}.sparc"))
     assert old.version == version
-    as_sparc = {"inherit": "nothing", "statistics": 0, "mirror": False}
-    assert old.info.settings == ChorusSettings(width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **as_sparc)
+    assert old.info.settings == ChorusSettings(width=1 / 16, depth=1, alpha=0.9, kappa=4.0, patches=0, **settings)
     assert old.info.shape == InputShape(1, (8, 8))
     assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
     images = blobs(1, 4, seed=3).images
@@ -118,13 +122,13 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     save(longer, tmp_path / "new.sparc")
     again = load(tmp_path / "new.sparc")
     assert again.info == longer.info
-    assert again.version == 3
+    assert again.version == 4
     assert torch.equal(scores(again, images), scores(longer, images))
 
 
 def test_a_newer_version(path: Path) -> None:
-    with pytest.raises(InputError, match="is of version 4, and this sparc reads 1 to 3: update sparc"):
-        load(rewritten(path, json.dumps({**description(path), "version": 4})))
+    with pytest.raises(InputError, match="is of version 5, and this sparc reads 1 to 4: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 5})))
 
 
 def test_statistics_come_back_to_the_bit(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kappa: float = ChorusSettings.kappa,
         inherit: Inherit = ChorusSettings.inherit,
         statistics: int = ChorusSettings.statistics,
+        patches: int = ChorusSettings.patches,
         mirror: bool = ChorusSettings.mirror,
         effort: Effort = "normal",
         epochs: int | None = None,
@@ -62,6 +63,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.kappa = kappa
         self.inherit = inherit
         self.statistics = statistics
+        self.patches = patches
         self.mirror = mirror
         self.effort = effort
         self.epochs = epochs

@@ -26,7 +26,8 @@ from sparc.files import write_atomic
 from sparc.model_file import Model, ModelInfo
 from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
 from sparc.nn.layout import BLOCKS
-from sparc.nn.readout import GRID, HEADS, TEMPERATURE
+from sparc.nn.patches import FLAT, ROOT, THRESHOLD, PatchFeatures
+from sparc.nn.readout import GRID, HEAD_WEIGHT, TEMPERATURE
 from sparc.predictor import best_of_outputs
 
 FORMAT = "sparc-onnx"
@@ -128,7 +129,7 @@ class _Graph:
         if self.net.mirror:
             backwards = self.weight("backwards", torch.arange(self.image_size[1]).flip(0))
             x = self.node("both", "Concat", x, self.node("mirrored", "Gather", x, backwards, axis=3), axis=0)
-        heads, said = [], []
+        heads, described = [], []
         for number, memory in enumerate(self.net.memories()):
             name = f"memory{number}"
             last, before = self.maps(name, x, memory)
@@ -136,15 +137,20 @@ class _Graph:
             last = self.node(f"{name}.pool", "ReduceMean", last, axes=[2, 3], keepdims=0)
             last = self.features(f"{name}.features", last, memory.head_weight.shape[1])
             heads.append(self.linear(f"{name}.head", last, memory.head_weight, memory.head_bias))
-            if self.net.readout.discriminants:
-                said.append(self.said(name, last, before, number))
-        x = self.node("logits", "Concat", *heads, axis=1)
-        if not said:
-            return x
-        knowing = torch.tensor([[task + 1.0 for task, (_, bias) in enumerate(self.net.heads) for _ in bias]])
-        x = self.node("weighed", "Mul", x, self.weight("heads", torch.tensor(HEADS)))
-        mean = self.node("mean", "Mul", self.node("sum", "Sum", *said), self.weight("shares", 1 / knowing))
-        return self.node("outputs", "Add", x, mean)
+            if self.net.quarters:
+                described.append(self.with_quarters(name, last, before, number))
+        if self.net.patches is not None:
+            described.append(self.patches("patches", x, self.net.patches))
+        logits = self.node("logits", "Concat", *heads, axis=1)
+        if not self.net.readout.discriminants:
+            return logits
+        classes = sum(len(bias) for _, bias in self.net.heads)
+        posteriors, answers = [], torch.zeros(1, classes)
+        for x, (weight, bias) in zip(described, self.net.readout.discriminants, strict=True):
+            posteriors.append(self.posterior(x, weight, bias, classes - len(bias)))
+            answers[:, classes - len(bias) :] += 1
+        mean = self.node("mean", "Mul", self.node("sum", "Sum", *posteriors), self.weight("shares", 1 / answers))
+        return self.node("outputs", "Add", self.scaled("weighed", logits, HEAD_WEIGHT), mean)
 
     def features(self, name: str, x: str, count: int) -> str:
         """A row of numbers a picture, the mean of its own and its mirror image's where that is there."""
@@ -153,23 +159,62 @@ class _Graph:
         halves = self.weight(f"{name}.halves", torch.tensor([2, -1, count]))
         return self.node(name, "ReduceMean", self.node(f"{name}.both", "Reshape", x, halves), axes=[0], keepdims=0)
 
-    def said(self, name: str, last: str, before: str, number: int) -> str:
-        """What a working memory's discriminants say of each class; of classes learned before its own, 0."""
-        weight, bias = self.net.readout.discriminants[number]
+    def with_quarters(self, name: str, last: str, before: str, number: int) -> str:
+        """All features of a working memory: its last map's, and those of the map before it."""
         layers = len(self.net.shortcuts) // BLOCKS
-        if layers > 1:
-            # Cells of odd maps overlap, which no pooling of ONNX does: columns are averaged, and rows then.
-            height, width = (
-                adaptive_avg_pool1d(torch.eye(-(-side // 2 ** (layers - 2))), GRID) for side in self.image_size
-            )
-            x = self.node(f"{name}.columns", "MatMul", before, self.weight(f"{name}.width", width))
-            x = self.node(f"{name}.cells", "MatMul", self.weight(f"{name}.height", height.T), x)
-            x = self.features(f"{name}.before", x, weight.shape[1] - self.net.heads[number][0].shape[1])
-            last = self.node(f"{name}.all", "Concat", last, x, axis=1)
-        x = self.linear(f"{name}.discriminants", last, weight / TEMPERATURE, bias / TEMPERATURE)
-        x = self.node(f"{name}.posterior", "LogSoftmax", x, axis=1)
-        older = len(self.net.readout.discriminants[0][1]) - len(bias)
-        return self.node(f"{name}.said", "Pad", x, self.weight(f"{name}.older", torch.tensor([0, older, 0, 0])))
+        if layers == 1:
+            return last
+        count = self.net.readout.discriminants[number][0].shape[1] - self.net.heads[number][0].shape[1]
+        sides = [-(-side // 2 ** (layers - 2)) for side in self.image_size]
+        x = self.features(f"{name}.before", self.quarters(f"{name}.quarters", before, sides), count)
+        return self.node(f"{name}.all", "Concat", last, x, axis=1)
+
+    def quarters(self, name: str, x: str, sides: Sequence[int]) -> str:
+        """A map averaged over its quarters.
+
+        Those of odd maps overlap, which no pooling of ONNX does: columns are averaged, and rows then.
+        """
+        height, width = (adaptive_avg_pool1d(torch.eye(side), GRID) for side in sides)
+        x = self.node(f"{name}.columns", "MatMul", x, self.weight(f"{name}.width", width))
+        return self.node(name, "MatMul", self.weight(f"{name}.height", height.T), x)
+
+    def patches(self, name: str, x: str, patches: PatchFeatures) -> str:
+        """Features of patches, as `PatchFeatures` has them."""
+        filters = patches.filters
+        values = filters[0].numel()
+        average = self.weight(f"{name}.average", torch.full_like(filters[:1], 1 / values))
+        mean, square = self.node(f"{name}.mean", "Conv", x, average), self.node(f"{name}.square", "Mul", x, x)
+        variance = self.node(
+            f"{name}.variance",
+            "Sub",
+            self.node(f"{name}.squares", "Conv", square, average),
+            self.node(f"{name}.squared", "Mul", mean, mean),
+        )
+        variance = self.scaled(
+            f"{name}.positive", self.node(f"{name}.clamped", "Relu", variance), values / (values - 1)
+        )
+        deviation = self.node(f"{name}.deviation", "Sqrt", self.shifted(f"{name}.flat", variance, FLAT))
+        found = self.node(f"{name}.found", "Conv", x, self.weight(f"{name}.filters", filters))
+        found = self.node(f"{name}.normalized", "Div", found, deviation)
+        found = self.node(f"{name}.sum", "Add", found, self.weight(f"{name}.bias", patches.bias[:, None, None]))
+        both = self.node(f"{name}.both", "Concat", found, self.node(f"{name}.opposite", "Neg", found), axis=1)
+        both = self.node(f"{name}.above", "Relu", self.shifted(f"{name}.threshold", both, -THRESHOLD))
+        sides = [side - size + 1 for side, size in zip(self.image_size, filters.shape[2:], strict=True)]
+        quarters = self.shifted(f"{name}.rooted", self.quarters(f"{name}.quarters", both, sides), ROOT)
+        return self.features(f"{name}.features", self.node(f"{name}.root", "Sqrt", quarters), patches.count)
+
+    def scaled(self, name: str, x: str, factor: float) -> str:
+        return self.node(name, "Mul", x, self.weight(f"{name}.factor", torch.tensor(factor)))
+
+    def shifted(self, name: str, x: str, shift: float) -> str:
+        return self.node(name, "Add", x, self.weight(f"{name}.shift", torch.tensor(shift)))
+
+    def posterior(self, features: str, weight: Tensor, bias: Tensor, unknown: int) -> str:
+        """What discriminants say of each class; of the first ones, which they do not know, 0."""
+        x = self.linear(f"{features}.discriminants", features, weight / TEMPERATURE, bias / TEMPERATURE)
+        x = self.node(f"{features}.posterior", "LogSoftmax", x, axis=1)
+        unknown_first = self.weight(f"{features}.unknown", torch.tensor([0, unknown, 0, 0]))
+        return self.node(f"{features}.padded", "Pad", x, unknown_first)
 
 
 def _serialized(onnx: ModuleType, net: InferenceNet, info: ModelInfo) -> bytes:
@@ -280,7 +325,8 @@ def _bytes(net: InferenceNet) -> int:
     convs = [tensor for conv in net.convs for tensor in (conv.depthwise, conv.pointwise, conv.bias)]
     shortcuts = [weight for weight in net.shortcuts if weight is not None]
     layers = [tensor for layer in (*net.heads, *net.readout.discriminants) for tensor in layer]
-    return sum(tensor.nbytes for tensor in (*convs, *shortcuts, *layers))
+    patches = [] if net.patches is None else [net.patches.filters]
+    return sum(tensor.nbytes for tensor in (*convs, *shortcuts, *layers, *patches))
 
 
 def _describe(images: Tensor) -> str:

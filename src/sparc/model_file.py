@@ -27,13 +27,16 @@ from sparc.model_input import InputShape
 from sparc.nn.chorus import ChorusNet, pooled_features
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
+from sparc.nn.patches import PatchFeatures
 from sparc.nn.sparc import layout
 
 KEY = "sparc-model"
-VERSION = 3
+VERSION = 4
 _SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
-_SPARC = {"inherit": "nothing", "statistics": 0, "mirror": False}
+_SETTINGS_2 = {"inherit": "nothing", "statistics": 0, "mirror": False}
 """How the models of versions 1 and 2 were made, which did not say so."""
+_SETTINGS_3 = {"patches": 0}
+"""The same of all up to version 3."""
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 
 
@@ -120,11 +123,16 @@ class ModelInfo:
         units = layout(self.shape.channels, filters, self.settings.shared)
         outputs = len(self.class_of_output) * (units[-1].own + units[-1].shared)
         own = sum(unit.channels * (unit.shared + len(self.tasks) * (9 + unit.own)) for unit in units)
-        features = min(pooled_features(units), self.settings.statistics)
         # A task's classes are known to its own working memory and to all that were there before.
-        means = sum(number * len(task.classes) for number, task in enumerate(self.tasks, start=1)) * features
-        scatters = len(self.tasks) * features * (features + 1) // 2
-        return 4 * (outputs + own) + 8 * (means + scatters)
+        known = sum(number * len(task.classes) for number, task in enumerate(self.tasks, start=1))
+        statistics = [
+            (min(pooled_features(units), self.settings.statistics), known, len(self.tasks)),
+            (min(PatchFeatures(self.shape.channels).count, self.settings.patches), len(self.class_of_output), 1),
+        ]
+        described = sum(
+            features * classes + scatters * features * (features + 1) // 2 for features, classes, scatters in statistics
+        )
+        return 4 * (outputs + own) + 8 * described
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +174,8 @@ def load(path: Path) -> Model:
             net = info.new_net()
             for task in info.tasks:
                 net.add_task(len(task.classes)).freeze()
-            for number, voice in enumerate(net.all_voices()):
-                voice.gaussians.grow(sum(net.task_sizes[number:]))
+            for voice, first in zip(net.all_voices(), net.first_classes(), strict=True):
+                voice.gaussians.grow(sum(net.task_sizes) - first)
             expected = _tensors(net)
             if set(file.keys()) != expected.keys():
                 raise ValueError("it does not hold the tensors of the net that it describes")
@@ -232,13 +240,15 @@ def _as_now(about: Any, version: int) -> Any:
         settings = {name: part[name] for part in parts for name in part if name in _SETTINGS_1}
         about = {**model, "shape": shape, "settings": settings}
     settings = about.get("settings")
-    return {**about, "settings": {**settings, **_SPARC}} if isinstance(settings, dict) else about
+    if not isinstance(settings, dict):
+        return about
+    return {**about, "settings": {**settings, **(_SETTINGS_2 if version < 3 else {}), **_SETTINGS_3}}
 
 
 def _check_statistics(net: ChorusNet, info: ModelInfo) -> None:
     """Refuse statistics that are not of the pictures that were learned from, or from which no answer follows."""
     pictures = [count for task in info.tasks for count in task.pictures]
-    for voice in net.all_voices():
+    for voice in net.all_voices() if info.tasks else ():
         known = len(voice.gaussians)
         if voice.gaussians.counts.tolist() != pictures[-known:] or min(pictures[-known:]) < 1:
             raise ValueError("its statistics are not of the pictures that it has learned from")

@@ -56,11 +56,10 @@ def test_it_can_start_as_the_one_that_tells_the_new_classes_apart_best(stream: S
 def test_frozen_memories_describe_later_classes(stream: Stream) -> None:
     method = learned(stream, tasks=3)
     sizes = [len(stream.classes(task)) for task in range(3)]
-    assert [len(voice.gaussians) for voice in method.net.all_voices()] == [sum(sizes[task:]) for task in range(3)]
-    counts = method.net.all_voices()[0].gaussians.counts
-    assert counts.tolist() == [
-        int((stream[task].train.labels == label).sum()) for task in range(3) for label in stream.classes(task)
-    ]
+    *memories, patches = method.net.all_voices()
+    assert [len(voice.gaussians) for voice in memories] == [sum(sizes[task:]) for task in range(3)]
+    pictures = [int((stream[task].train.labels == label).sum()) for task in range(3) for label in stream.classes(task)]
+    assert memories[0].gaussians.counts.tolist() == patches.gaussians.counts.tolist() == pictures
 
 
 def test_the_semantic_memory_and_so_old_features_stay_as_they_are(stream: Stream) -> None:
@@ -73,7 +72,7 @@ def test_the_semantic_memory_and_so_old_features_stay_as_they_are(stream: Stream
     assert torch.equal(method.net.pooled(images)[0], before)
 
 
-@pytest.mark.parametrize("settings", [{}, {"statistics": 0}, {"statistics": 16}, {"mirror": False}])
+@pytest.mark.parametrize("settings", [{}, {"statistics": 0}, {"statistics": 16}, {"patches": 0}, {"mirror": False}])
 def test_the_quick_answer_is_the_nets_own(stream: Stream, settings: dict[str, object]) -> None:
     method = learned(stream, **settings)
     images = method.augment.normalize(stream[0].train.images[:9])
@@ -82,7 +81,7 @@ def test_the_quick_answer_is_the_nets_own(stream: Stream, settings: dict[str, ob
 
 
 def test_without_statistics_heads_answer_alone(stream: Stream) -> None:
-    method = learned(stream, statistics=0)
+    method = learned(stream, statistics=0, patches=0)
     images = method.augment.normalize(stream[0].train.images[:9])
     method.eval()
     heads = torch.cat([method.net.task_logits(images, task) for task in range(2)], dim=1)
@@ -112,9 +111,10 @@ def test_discriminants_are_finite_with_fewer_pictures_than_features() -> None:
     assert bias.isfinite().all()
 
 
-def test_statistics_below_0_are_refused() -> None:
-    with pytest.raises(InputError, match="--statistics -1"):
-        ChorusSettings(statistics=-1)
+@pytest.mark.parametrize("name", ["statistics", "patches"])
+def test_a_number_of_features_below_0_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"--{name} -1"):
+        ChorusSettings(**{name: -1})
 
 
 def test_an_unknown_heritage_is_refused() -> None:

@@ -59,10 +59,10 @@ def what_remains(before: Model, after: Model) -> list[str]:
             *lines,
             "No class is left, and the semantic memory is begun anew. Copies of the old file are not touched.",
         ]
-    if before.info.settings.statistics:
+    if before.net.all_voices():
         lines.append(
-            "The means of what is gone are taken out of every working memory; the covariances, which each estimates "
-            "from all classes that it knows of, and the centre and scale of its features stay as they are."
+            "The means of what is gone are taken out of all statistics; the covariances, which are estimated from all "
+            "classes together, and the centre and scale of features stay as they are."
         )
     known = len(after.info.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
@@ -81,3 +81,7 @@ def _remains(model: Model, index: int, left: Collection[str]) -> Iterator[str]:
         yield f"{', '.join(heirs)} {surely} on from its working memory, and what came of that stays"
     if model.info.settings.statistics and any(each.name in left for each in tasks[:index]):
         yield "its part in the covariances of older working memories stays"
+    if model.info.settings.patches and left:
+        yield "its part in the covariance of patches stays"
+        if task.taught_semantic:
+            yield "the averages of patches of its pictures, in which all classes are described, stay"

@@ -2,7 +2,8 @@
 
 A working memory's weights never change once its task is over, but the classes of later tasks can be described in its
 features while their pictures are at hand: a mean a class, and one covariance for all. So an old memory can tell its own
-classes from all that came later, which its head has never seen.
+classes from all that came later, which its head has never seen. Features of patches, which nobody trains, are the same
+for all tasks, and describe every class.
 
 Shapes: B batch, K working memories, P pooled features of a memory, D of them after projection, C classes.
 """
@@ -17,12 +18,16 @@ from torch import Generator, Tensor, nn
 
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import BLOCKS
+from sparc.nn.patches import PatchFeatures
 from sparc.nn.readout import GRID, Readout, pooled
 from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
 
+PATCH_SEED = 2**32
+"""Of the projection of patches; those of working memories are numbered from 0."""
+
 
 class Voice(nn.Module):
-    """What one working memory knows of its task's classes and of all later ones, by linear discriminants.
+    """What is known in one kind of features of the classes from a certain one on, by linear discriminants.
 
     Features are brought to one scale and projected at random on fewer, so that the covariance stays small; the
     projection follows from a seed, which is kept, and is drawn whenever it is needed.
@@ -44,7 +49,7 @@ class Voice(nn.Module):
 
     @torch.no_grad()
     def add(self, features: Tensor, labels: Tensor) -> None:
-        """Take in classes; labels count from the memory's own first class. The first ones set the scale."""
+        """Take in classes; labels count from the first that is known. The first pictures set the scale."""
         if not len(self.gaussians):
             self.shift.copy_(features.mean(0))
             deviation = features.std(0)
@@ -78,12 +83,13 @@ class Voice(nn.Module):
 
 
 class ChorusNet(SparcNet):
-    """Working memories, each with a voice in what is said of its own and of all later classes.
+    """Working memories, each with a voice in what is said of its own and of all later classes; and patches of pictures,
+    with a voice in all.
 
-    >>> net = ChorusNet(channels=1, image_size=(8, 8), width=0.5)
+    >>> net = ChorusNet(channels=1, image_size=(8, 8), width=0.5, patches=0)
     >>> for task in range(2):
     ...     memory = net.add_task(classes=2)
-    ...     net.listen([torch.rand(8, 192)] * (task + 1), torch.arange(8) % 2 + 2 * task)
+    ...     net.add_statistics([torch.rand(8, 192)] * (task + 1), torch.arange(8) % 2 + 2 * task)
     >>> net.eval()(torch.zeros(7, 1, 8, 8)).shape
     torch.Size([7, 4])
     """
@@ -96,14 +102,18 @@ class ChorusNet(SparcNet):
         depth: int | None = None,
         shared: float = 0.5,
         generator: Generator | None = None,
-        statistics: int = 384,
+        statistics: int = 256,
         mirror: bool = False,
+        patches: int = 512,
     ) -> None:
         super().__init__(channels, image_size, width, depth, shared, generator)
         self.statistics = statistics
         self.mirror = mirror
         """Features are the mean over a picture and its mirror image."""
         self.voices = nn.ModuleList()
+        """Of each working memory."""
+        self.patches = PatchFeatures(channels, mirror) if patches else None
+        self.patch_voice = Voice(self.patches.count, patches, seed=PATCH_SEED) if self.patches else None
 
     def add_task(self, classes: int) -> WorkingMemory:
         memory = super().add_task(classes)
@@ -112,11 +122,19 @@ class ChorusNet(SparcNet):
         return memory
 
     def all_voices(self) -> list[Voice]:
-        return cast(list[Voice], list(self.voices))
+        """Of each working memory, and of patches."""
+        voices = [*self.voices] if self.patch_voice is None else [*self.voices, self.patch_voice]
+        return cast(list[Voice], voices)
+
+    def first_classes(self) -> list[int]:
+        """The first class that each of all voices knows."""
+        own = [sum(self.task_sizes[:task]) for task in range(len(self.voices))]
+        return own if self.patch_voice is None else [*own, 0]
 
     def pooled(self, x: Tensor) -> list[Tensor]:
-        """[B, P] of each working memory."""
-        return [self.pooled_in(memory, x) for memory in self.memories()]
+        """[B, P] of each working memory, and features of patches."""
+        found = [self.pooled_in(memory, x) for memory in self.memories()]
+        return found if self.patches is None else [*found, self.patches(x)]
 
     def pooled_in(self, memory: WorkingMemory, x: Tensor) -> Tensor:
         (features,) = pooled(memory.maps(x, self.semantic))
@@ -124,22 +142,19 @@ class ChorusNet(SparcNet):
             features = (features + pooled(memory.maps(x.flip(3), self.semantic))[0]) / 2
         return features
 
-    def listen(self, features: Iterable[Tensor], labels: Tensor) -> None:
-        """Let every working memory take in classes of the newest task, in its own features of their pictures."""
-        first = 0
-        for voice, own, classes in zip(self.all_voices(), features, self.task_sizes, strict=True):
+    def add_statistics(self, features: Iterable[Tensor], labels: Tensor) -> None:
+        """Let every voice take in classes of the newest task, each in its own features of their pictures."""
+        for voice, own, first in zip(self.all_voices(), features, self.first_classes(), strict=True):
             voice.add(own, labels - first)
-            first += classes
 
     def keep_outputs(self, kept: Sequence[list[int]]) -> None:
         """Of each working memory, keep these outputs, in its head and in all that is known of its classes; one that
         has none left goes as well.
         """
-        ends = list(accumulate(self.task_sizes))
-        starts = [0, *ends[:-1]]
+        starts = accumulate(self.task_sizes[:-1], initial=0)
         outputs = [start + index for start, indices in zip(starts, kept, strict=True) for index in indices]
-        for start, voice in zip(starts, self.all_voices(), strict=False):
-            voice.gaussians.keep([output - start for output in outputs if output >= start])
+        for first, voice in zip(self.first_classes(), self.all_voices(), strict=True):
+            voice.gaussians.keep([output - first for output in outputs if output >= first])
         for memory, indices in zip(self.memories(), kept, strict=True):
             if len(indices) < memory.head.out_features:
                 memory.keep_outputs(indices)
@@ -149,8 +164,9 @@ class ChorusNet(SparcNet):
             self.voices = nn.ModuleList(self.voices[task] for task in stay)
 
     def count_statistics(self) -> int:
-        """How many numbers describe classes; seeds do not."""
-        return sum(kept.numel() for kept in self.voices.state_dict().values() if kept.ndim)
+        """How many numbers describe classes, or patches; seeds do not."""
+        parts = [*self.all_voices(), *([] if self.patches is None else [self.patches])]
+        return sum(kept.numel() for part in parts for kept in part.state_dict().values() if kept.ndim)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.readout()(self.pooled(x))

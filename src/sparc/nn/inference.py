@@ -9,6 +9,7 @@ of several memories is also a matrix for each of them, with a pixel a row. docs/
 Shapes: K working memories, B batch, C input and N output channels, H × W the map, P = B·H·W pixels.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -21,6 +22,7 @@ from sparc.errors import InputError
 from sparc.nn.chorus import ChorusNet
 from sparc.nn.functions import channels_last, pixel_rows, two_of_each
 from sparc.nn.layout import BLOCKS
+from sparc.nn.patches import PatchFeatures
 from sparc.nn.readout import Readout, pooled
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
@@ -73,6 +75,7 @@ class InferenceNet:
         discriminants: Sequence[tuple[Tensor, Tensor]] = (),
         mirror: bool = False,
         quarters: bool = False,
+        patches: PatchFeatures | None = None,
     ) -> None:
         """With `quarters` features have the map before the last among them."""
         self.count = len(memories)
@@ -80,6 +83,7 @@ class InferenceNet:
         self.readout = Readout(self.heads, discriminants)
         self.mirror = mirror
         self.quarters = quarters
+        self.patches = patches
         self.convs = [
             FoldedConv(
                 torch.stack([conv.depthwise for conv in convs]),
@@ -114,15 +118,16 @@ class InferenceNet:
             ]
             memories.append(FoldedMemory(convs, shortcuts, memory.head.weight.clone(), memory.head.bias.clone()))
         if isinstance(net, ChorusNet):
-            return cls(memories, net.readout().discriminants, net.mirror, quarters=net.statistics > 0)
+            discriminants, patches = net.readout().discriminants, copy.deepcopy(net.patches)
+            return cls(memories, discriminants, net.mirror, quarters=net.statistics > 0, patches=patches)
         return cls(memories)
 
     def pooled(self, x: Tensor) -> list[Tensor]:
-        """[B, P] of each working memory; without quarters, only what its head sees."""
+        """[B, P] of each working memory, without quarters only what its head sees; and features of patches."""
         found = self._pieces(x)
-        if not self.mirror:
-            return found
-        return [(own + mirrored) / 2 for own, mirrored in zip(found, self._pieces(x.flip(3)), strict=True)]
+        if self.mirror:
+            found = [(own + mirrored) / 2 for own, mirrored in zip(found, self._pieces(x.flip(3)), strict=True)]
+        return found if self.patches is None else [*found, self.patches(x)]
 
     def alone(self, memory: int) -> Self:
         """One working memory, for its features."""

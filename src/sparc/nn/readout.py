@@ -18,7 +18,7 @@ TEMPERATURE = 3.0
 This and the weight of the heads are from held-out pictures of three tasks of Seq-CIFAR100, where all of 2 to 3 and 0.5
 to 1.5 lie within a point.
 """
-HEADS = 1.5
+HEAD_WEIGHT = 1.5
 """How much a head's logit counts beside a log posterior of the discriminants."""
 
 
@@ -40,22 +40,22 @@ class Readout:
     heads: Sequence[tuple[Tensor, Tensor]]
     """Weight and bias of each."""
     discriminants: Sequence[tuple[Tensor, Tensor]]
-    """The same of each memory's discriminants, for its own task's classes and all later ones; none at all is fine."""
+    """The same of the discriminants in the last so many features; each knows all classes from a certain one on."""
 
     def __call__(self, features: Sequence[Tensor]) -> Tensor:
         """[B, C]: what each head says of its own task's classes, and to that, where there are discriminants, the mean
-        of what those say that know a class.
+        of what those say that know a class. Features are those of each working memory, and what else is described.
         """
         heads = [
             linear(own[:, : weight.shape[1]], weight, bias)
-            for own, (weight, bias) in zip(features, self.heads, strict=True)
+            for own, (weight, bias) in zip(features, self.heads, strict=False)
         ]
         logits = torch.cat(heads, dim=1)
         if not self.discriminants:
             return logits
-        first, said, knowing = 0, torch.zeros_like(logits), torch.zeros_like(logits[:1])
-        for own, head, (weight, bias) in zip(features, heads, self.discriminants, strict=True):
-            said[:, first:] += (linear(own, weight, bias) / TEMPERATURE).log_softmax(1)
-            knowing[:, first:] += 1
-            first += head.shape[1]
-        return HEADS * logits + said / knowing
+        total, answers = torch.zeros_like(logits), torch.zeros_like(logits[:1])
+        for own, (weight, bias) in zip(features[-len(self.discriminants) :], self.discriminants, strict=True):
+            first = logits.shape[1] - len(bias)
+            total[:, first:] += (linear(own, weight, bias) / TEMPERATURE).log_softmax(1)
+            answers[:, first:] += 1
+        return HEAD_WEIGHT * logits + total / answers

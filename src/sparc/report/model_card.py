@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.nn.patches import FILTERS
 from sparc.report.labels import percent, size
 from sparc.report.tables import parameters_table, plain_table
 from sparc.text import counted, markdown, one_line
@@ -122,7 +123,7 @@ def _overview(model: Model, path: Path) -> Table:
         "α, kept at a consolidation": f"{settings.alpha:g}",
         "κ, largest activation of a head": f"{settings.kappa:g}",
         "a working memory starts": _STARTS[settings.inherit],
-        "features that describe classes": f"{settings.statistics:,}" if settings.statistics else "none",
+        "features that describe classes": f"{settings.statistics:,} of each memory, {settings.patches:,} of patches",
         "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
@@ -223,7 +224,8 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
 
 def _method(model: Model) -> Iterator[str]:
     info, settings = model.info, model.info.settings
-    method = "Chorus, which builds on SPARC" if settings.inherit != "nothing" or settings.statistics else "SPARC"
+    is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.patches
+    method = "SPARC" if is_sparc else "Chorus, which builds on SPARC"
     yield f"With {method} ({PAPER}), by {markdown(info.made_with)}."
     yield "Every task has a small net of its own, its working memory, made of depth-wise separable convolutions and"
     yield "frozen when the task ends."
@@ -237,6 +239,9 @@ def _method(model: Model) -> Iterator[str]:
         yield "When a task ends, every working memory there is describes the task's classes by their means in up to"
         yield f"{settings.statistics:,} features of its own and by one covariance for all classes; these and the heads"
         yield "answer together."
+    if settings.patches:
+        yield f"All classes are described in {settings.patches:,} features of patches as well, which nobody trains: how"
+        yield f"much a picture has in common with {FILTERS} averages of small patches of the first task's pictures."
     if model.net.mirror:
         yield "Features are the mean over a picture and its mirror image."
 

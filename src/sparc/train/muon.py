@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ROUNDS = 5
-OTHERS = 0.15
+ADAMW_LR_SCALE = 0.15
 """What the rate is multiplied by for what is no matrix: AdamW's steps are larger."""
 
 
@@ -63,7 +63,7 @@ class Muon(Optimizer):
     def _adam(self, parameter: Tensor, group: dict[str, Any]) -> None:
         gradient, state, (first, second) = parameter.grad, self.state[parameter], group["betas"]
         assert gradient is not None
-        lr = OTHERS * group["lr"]
+        lr = ADAMW_LR_SCALE * group["lr"]
         if not state:
             state["step"] = torch.zeros(())
             state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)

@@ -1,0 +1,105 @@
+"""Features that nobody trains: where a picture looks like patches of the first pictures there were.
+
+Coates, Lee and Ng, "An Analysis of Single-Layer Networks in Unsupervised Feature Learning", 2011, with patches drawn at
+random, which serve nearly as well as learned ones. They are the same for all classes of all tasks, so that classes
+which were never seen together can be compared in them.
+
+Shapes: B batch, C channels, N filters.
+"""
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize
+
+from sparc.nn.functions import channels_last
+from sparc.nn.readout import GRID
+
+SIDE = 6
+"""Pixels of a patch each way."""
+FILTERS = 192
+MAP_BYTES = 4 << 20
+"""The largest map at any time: so many pictures are taken at once."""
+DRAWN = 30_000
+"""Patches from which the whitening is computed."""
+FLAT = 0.002
+"""Added to the variance of a patch, so that noise in flat ones does not count as much as a structure."""
+REGULARIZATION = 0.1
+"""Added to the variances that whitening divides by."""
+ROUNDS = 10
+THRESHOLD = 0.25
+"""What a filter answers below this is nothing."""
+ROOT = 0.01
+"""Added before the square root, which is too steep at 0."""
+
+
+class PatchFeatures(nn.Module):
+    """What each of some patches, whitened, has in common with all patches of a picture: how often in each quarter.
+
+    >>> patches = PatchFeatures(channels=1)
+    >>> patches.draw(torch.rand(20, 1, 9, 9), Generator().manual_seed(0))
+    >>> patches(torch.rand(3, 1, 9, 9)).shape
+    torch.Size([3, 1536])
+    """
+
+    filters: Tensor
+    """[N, C, 6, 6], for patches of mean 0 and variance 1."""
+    bias: Tensor
+    """[N]"""
+
+    def __init__(self, channels: int, mirror: bool = False) -> None:
+        """With `mirror` features are the mean over a picture and its mirror image."""
+        super().__init__()
+        self.mirror = mirror
+        self.register_buffer("filters", torch.zeros(FILTERS, channels, SIDE, SIDE))
+        self.register_buffer("bias", torch.zeros(FILTERS))
+
+    @property
+    def count(self) -> int:
+        """How many features there are."""
+        return 2 * FILTERS * GRID**2
+
+    @torch.no_grad()
+    def draw(self, images: Tensor, generator: Generator) -> None:
+        """Take patches of these pictures, normalized, [B, C, H, W], at random places."""
+        places = [torch.randint(size - SIDE + 1, (DRAWN,), generator=generator) for size in images.shape[2:]]
+        pictures = torch.randint(len(images), (DRAWN,), generator=generator)
+        within = torch.arange(SIDE)
+        rows, columns = (place[:, None] + within for place in places)
+        patches = images[pictures[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+        patches = patches.movedim(3, 1).flatten(1).double()
+        patches = (patches - patches.mean(1, keepdim=True)) / (patches.var(1, keepdim=True) + FLAT).sqrt()
+        mean = patches.mean(0)
+        values, vectors = torch.linalg.eigh((patches - mean).T @ (patches - mean) / DRAWN)
+        whitening = vectors * (values.clamp_min(0) + REGULARIZATION).rsqrt() @ vectors.T
+        filters = _centroids((patches - mean) @ whitening) @ whitening
+        self.bias.copy_(-filters @ mean)
+        # A patch's own mean is taken off by filters that add up to 0.
+        self.filters.copy_((filters - filters.mean(1, keepdim=True)).view_as(self.filters))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, 8 N]: of each filter and of its opposite, in each quarter of the picture."""
+        at_once = max(1, MAP_BYTES // (x.element_size() * FILTERS * x.shape[2] * x.shape[3]))
+        found = torch.cat([self._features(piece) for piece in x.split(at_once)])
+        if self.mirror:
+            found = (found + torch.cat([self._features(piece.flip(3)) for piece in x.split(at_once)])) / 2
+        return found
+
+    def _features(self, x: Tensor) -> Tensor:
+        x = channels_last(x)
+        values = self.filters[0].numel()
+        mean = torch.full_like(self.filters[:1], 1 / values)
+        variance = (conv2d(x.square(), mean) - conv2d(x, mean).square()).clamp_min(0) * (values / (values - 1))
+        found = conv2d(x, self.filters) * (variance + FLAT).rsqrt() + self.bias[:, None, None]
+        parts = [adaptive_avg_pool2d((side - THRESHOLD).relu_(), GRID).flatten(1) for side in (found, -found)]
+        return (torch.cat(parts, dim=1) + ROOT).sqrt_()
+
+
+def _centroids(points: Tensor) -> Tensor:
+    """[N, D] directions around which most of the points gather, on either side (Coates and Ng, 2012)."""
+    centroids = normalize(points[:FILTERS])
+    for _ in range(ROUNDS):
+        nearness = points @ centroids.T
+        nearest = nearness.abs().argmax(1)
+        along = nearness.gather(1, nearest[:, None])
+        centroids = normalize(centroids.index_add(0, nearest, along * points))
+    return centroids
