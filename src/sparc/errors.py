@@ -1,6 +1,7 @@
 """The one exception that speaks to the user, and checks that raise it."""
 
 import math
+from typing import Literal, get_args, get_origin, get_type_hints
 
 
 class InputError(ValueError):
@@ -31,3 +32,11 @@ def check_share(flag: str, value: float) -> None:
 def check_not_negative(flag: str, value: float) -> None:
     if not 0 <= value < math.inf:
         raise InputError(f"{flag} {value:g} must be a number that is not negative")
+
+
+def check_choices(settings: object) -> None:
+    """Refuse what is none of the values that a field's type names."""
+    for name, kind in get_type_hints(type(settings)).items():
+        if get_origin(kind) is Literal and (value := getattr(settings, name)) not in get_args(kind):
+            flag = name.replace("_", "-")
+            raise InputError(f"--{flag} {value} is not known: choose {', '.join(get_args(kind))}")

@@ -192,6 +192,11 @@ def test_er_ace_sends_old_classes_no_gradient() -> None:
     torch.testing.assert_close(logits.grad, torch.tensor([[0.0, share, 0.0, -share]]))
 
 
+def test_rivals_that_are_not_known_are_refused() -> None:
+    with pytest.raises(InputError, match="--rivals all is not known: choose batch, unseen"):
+        ErAceSettings(rivals="all")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -199,7 +204,7 @@ def test_er_ace_sends_old_classes_no_gradient() -> None:
         ({"replay_batch": 1}, "--replay-batch 1 is too small"),
         ({"alpha": -1}, "--alpha -1 must be a number that is not negative"),
         ({"beta": math.nan}, "--beta nan"),
-        ({"backbone": "vit"}, "--backbone vit is not known: choose resnet or separable"),
+        ({"backbone": "vit"}, "--backbone vit is not known: choose resnet, separable"),
     ],
 )
 def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], sentence: str) -> None:

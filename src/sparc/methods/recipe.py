@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from sparc.errors import InputError, check_not_negative, check_positive
+from sparc.errors import InputError, check_choices, check_not_negative, check_positive
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Recipe:
     """Share of each label that is given to all classes alike."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if not self.epochs >= 1:  # so that what is no number is refused too
             raise InputError(f"--epochs {self.epochs} learns nothing: give at least 1")
         if self.batch_size < 2:

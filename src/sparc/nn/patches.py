@@ -20,7 +20,7 @@ FILTERS = 192
 MAP_BYTES = 4 << 20
 """The largest map at any time: so many pictures are taken at once."""
 DRAWN = 30_000
-"""Patches from which the whitening is computed."""
+"""Patches from which the whitening and the filters are computed, at most."""
 FLAT = 0.002
 """Added to the variance of a patch, so that noise in flat ones does not count as much as a structure."""
 REGULARIZATION = 0.1
@@ -61,15 +61,17 @@ class PatchFeatures(nn.Module):
     @torch.no_grad()
     def draw(self, images: Tensor, generator: Generator) -> None:
         """Take patches of these pictures, normalized, [B, C, H, W], at random places."""
-        places = [torch.randint(size - SIDE + 1, (DRAWN,), generator=generator) for size in images.shape[2:]]
-        pictures = torch.randint(len(images), (DRAWN,), generator=generator)
-        within = torch.arange(SIDE)
-        rows, columns = (place[:, None] + within for place in places)
-        patches = images[pictures[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+        height, width = (side - SIDE + 1 for side in images.shape[2:])
+        count = min(DRAWN, max(FILTERS, len(images) * height * width))
+        pictures, rows, columns = (
+            torch.randint(choices, (count, 1), generator=generator) for choices in (len(images), height, width)
+        )
+        rows, columns = rows + torch.arange(SIDE), columns + torch.arange(SIDE)
+        patches = images[pictures[:, :, None], :, rows[:, :, None], columns[:, None, :]]
         patches = patches.movedim(3, 1).flatten(1).double()
         patches = (patches - patches.mean(1, keepdim=True)) / (patches.var(1, keepdim=True) + FLAT).sqrt()
         mean = patches.mean(0)
-        values, vectors = torch.linalg.eigh((patches - mean).T @ (patches - mean) / DRAWN)
+        values, vectors = torch.linalg.eigh((patches - mean).T @ (patches - mean) / count)
         whitening = vectors * (values.clamp_min(0) + REGULARIZATION).rsqrt() @ vectors.T
         filters = _centroids((patches - mean) @ whitening) @ whitening
         self.bias.copy_(-filters @ mean)

@@ -1,14 +1,13 @@
 """What methods with one net for all tasks share: its backbone, and a head that grows with the classes."""
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from sparc.data.augment import Views
 from sparc.data.stream import Task
-from sparc.errors import InputError
 from sparc.methods.method import Batch, Method, Settings
 from sparc.nn.backbone import Backbone, new_backbone
 from sparc.nn.growing import GrowingNet
@@ -25,6 +24,7 @@ class NetSettings(Settings):
     """Layers of two residual blocks; without it as many as suit the pictures, at most 4."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         layer_filters(self.width, 1 if self.depth is None else self.depth)
 
 
@@ -32,11 +32,6 @@ class NetSettings(Settings):
 class SingleNetSettings(NetSettings):
     backbone: Backbone = "resnet"
     """The field's ResNet-18, or the same of depth-wise separable convolutions, as SPARC has them."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.backbone not in get_args(Backbone):
-            raise InputError(f"--backbone {self.backbone} is not known: choose {' or '.join(get_args(Backbone))}")
 
 
 class SingleNet(Method):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import torch
 from torch import Generator, Tensor, nn
@@ -55,8 +55,6 @@ class ChorusSettings(SparcSettings):
         for name in ("statistics", "patches"):
             if (count := getattr(self, name)) < 0:
                 raise InputError(f"--{name} {count} is no number of features: it must be at least 0")
-        if self.inherit not in get_args(Inherit):
-            raise InputError(f"--inherit {self.inherit} is not known: choose {', '.join(get_args(Inherit))}")
 
     def new_net(
         self, channels: int, image_size: tuple[int, int], flip: bool, generator: Generator | None = None
