@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: demo test test-long check bench results clean help
 
 help:
-	@echo "make demo       learn Seq-Digits with SPARC, and look at the result"
+	@echo "make demo       learn Seq-Digits with Chorus, and look at the result"
 	@echo "make test       the test suite"
 	@echo "make check      style, types, import layers, and every example in README and docstrings"
 	@echo "make test-long  the tests that take minutes"
@@ -15,7 +15,7 @@ help:
 	@echo "make results    make what is missing of results/, which takes hours: make results DATA=folder"
 
 demo: .venv/installed
-	$(BIN)/sparc run seq-digits --fresh
+	$(BIN)/sparc run seq-digits --method chorus --fresh
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2 -m "not long" --ignore tests/test_readme.py

@@ -114,7 +114,7 @@ def test_the_first_folder_sets_the_size_and_later_ones_follow(
         (["--width", "0.5"], "--width of PATH is 0.125 for good: leave it out"),
         (["--depth", "2"], "--depth of PATH is 1 for good"),
         (["--alpha", "0.5"], "--alpha of PATH is 1.0 for good"),
-        (["--statistics", "0"], "--statistics of PATH is 384 for good"),
+        (["--statistics", "0"], "--statistics of PATH is 256 for good"),
         (["--no-mirror"], "PATH was made without --no-mirror: leave it out"),
         (["--inherit", "nothing"], "--inherit of PATH is newest for good"),
         (["--seed", "3"], "--seed of PATH is 0 for good"),
@@ -245,7 +245,7 @@ def test_forgetting_says_what_remains(taught: Path, capsys: pytest.CaptureFixtur
     assert "its working memory and head" in out
     assert "its part in the covariances of older working memories stays" in out
     assert "nothing else remains" not in out
-    assert "The means of what is gone are taken out of every working memory; the covariances" in out
+    assert "The means of what is gone are taken out of all statistics; the covariances" in out
     assert load(taught).info.classes == ("dog",)
     assert main(["forget", str(taught), "dog"]) == 0
     out = capsys.readouterr().out
