@@ -118,7 +118,8 @@ class InferenceNet:
             ]
             memories.append(FoldedMemory(convs, shortcuts, memory.head.weight.clone(), memory.head.bias.clone()))
         if isinstance(net, ChorusNet):
-            discriminants, patches = net.readout().discriminants, copy.deepcopy(net.patches)
+            discriminants = net.readout().discriminants
+            patches = copy.deepcopy(net.patches) if discriminants else None
             return cls(memories, discriminants, net.mirror, quarters=net.statistics > 0, patches=patches)
         return cls(memories)
 

@@ -4,9 +4,9 @@ Otherwise than in SPARC, a working memory inherits all but the head of the one b
 task to task while nothing old changes. When a task is over, every working memory describes the task's classes in its
 own features (means, and one covariance for all classes), so that old ones can tell their classes from those that came
 later. All classes are described in features of small patches as well, which nobody trains. Heads and discriminants
-answer together, for the mean over a picture and its mirror image. The semantic memory
-stays as the first task has left it, and so do old features. Steps are Muon's: the first task of Seq-CIFAR100 has 77 %
-of held-out pictures right after 10 epochs, where AdamW had 73 % after 12.
+answer together, for the mean over a picture and its mirror image. The semantic memory stays as the first task has left
+it, and so do old features. Steps are Muon's: the first task of Seq-CIFAR100 has 77 % of held-out pictures right after
+10 epochs, where AdamW had 73 % after 12.
 """
 
 from collections.abc import Iterator, Sequence
