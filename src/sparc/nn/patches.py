@@ -1,10 +1,10 @@
 """Features that nobody trains: where a picture looks like the usual patches of the first pictures there were.
 
-Coates, Lee and Ng, "An Analysis of Single-Layer Networks in Unsupervised Feature Learning", 2011. Filters are averages of
-many whitened patches that are alike, so no piece of a picture is kept. They are the same for all classes of all tasks,
-and classes which were never seen together can be compared in them. On held-out pictures of 60 classes of CIFAR-100, in
-768 features, 51 % are named right by discriminants; 49 % with single patches as filters, 45 % with random directions,
-and 4 points less where every second place is left out.
+Coates, Lee and Ng, "An Analysis of Single-Layer Networks in Unsupervised Feature Learning", 2011. Filters are averages
+of many whitened patches that are alike, so no piece of a picture is kept. They are the same for all classes of all
+tasks, and classes which were never seen together can be compared in them. On held-out pictures of 60 classes of
+CIFAR-100, in 768 features, 51 % are named right by discriminants; 49 % with single patches as filters, 45 % with random
+directions, and 4 points less where every second place is left out.
 
 Shapes: B batch, C channels, N filters.
 """
