@@ -1,9 +1,10 @@
-"""EfficientNet-Lite0, layer by layer against a graph for onnxruntime, made from the weights by the names in their file."""
+"""EfficientNet-Lite0, layer by layer against a graph for onnxruntime, made by names in the weights' file."""
 
 import hashlib
 import pickle
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -143,12 +144,13 @@ def test_every_layer_is_as_onnxruntime_has_it(
 
 def test_it_has_seen_the_world(net: EfficientNetLite0, weights: dict[str, Tensor]) -> None:
     """With the last layer, which we do not need, it names photographs as it was taught to."""
-    datasets = pytest.importorskip("sklearn.datasets")
+    sklearn = find_spec("sklearn")
+    assert sklearn is not None
+    assert sklearn.origin is not None
     for photograph, right in (("china.jpg", PALACE), ("flower.jpg", DAISY)):
-        pixels = datasets.load_sample_image(photograph)
-        height, width, _ = pixels.shape
-        margin = (width - height) // 2
-        square = Image.fromarray(pixels).resize((224, 224), box=(margin, 0, margin + height, height))
+        with Image.open(Path(sklearn.origin).parent / "datasets" / "images" / photograph) as image:
+            margin = (image.width - image.height) // 2
+            square = image.resize((224, 224), box=(margin, 0, margin + image.height, image.height))
         images = torch.from_numpy(np.array(square)).permute(2, 0, 1)[None]
         logits = linear(net(images), weights["_fc.weight"], weights["_fc.bias"])
         assert logits.argmax() == right, photograph
