@@ -55,7 +55,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     info = replace(
         INFO,
         shape=InputShape(channels, (16, 16)),
-        settings=ChorusSettings(width=1 / 16, depth=1, statistics=0),
+        settings=ChorusSettings(width=1 / 16, depth=1, statistics=0, patches=0),
         mean=(0.5,) * channels,
         std=(0.25,) * channels,
     )

@@ -22,7 +22,7 @@ def model(tmp_path: Path) -> Callable[..., Path]:
         info = replace(
             INFO,
             shape=InputShape(channels, image_size),
-            settings=ChorusSettings(width=0.0625, depth=1, statistics=0),
+            settings=ChorusSettings(width=0.0625, depth=1, statistics=0, patches=0),
             mean=(0.5,) * channels,
             std=(0.25,) * channels,
         )
