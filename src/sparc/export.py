@@ -180,6 +180,7 @@ class _Graph:
 
     def patches(self, name: str, x: str, patches: PatchFeatures) -> str:
         """Features of patches, as `PatchFeatures` has them."""
+        x = self.node(f"{name}.centred", "Sub", x, self.node(f"{name}.level", "ReduceMean", x, axes=[1, 2, 3]))
         filters = patches.filters
         values = filters[0].numel()
         average = self.weight(f"{name}.average", torch.full_like(filters[:1], 1 / values))

@@ -25,7 +25,7 @@ MAP_BYTES = 4 << 20
 """The largest map at any time: so many pictures are taken at once."""
 DRAWN = 30_000
 """Patches from which the whitening and the filters are computed, at most."""
-FLAT = 0.002
+FLAT = 0.03
 """Added to the variance of a patch, so that noise in flat ones does not count as much as a structure."""
 REGULARIZATION = 0.1
 """Added to the variances that whitening divides by."""
@@ -90,7 +90,8 @@ class PatchFeatures(nn.Module):
         return found
 
     def _features(self, x: Tensor) -> Tensor:
-        x = channels_last(x)
+        # Filters do not see brightness; without it rounding errors are smaller, most of all where a picture is flat.
+        x = channels_last(x - x.mean((1, 2, 3), keepdim=True))
         values = self.filters[0].numel()
         mean = torch.full_like(self.filters[:1], 1 / values)
         variance = (conv2d(x.square(), mean) - conv2d(x, mean).square()).clamp_min(0) * (values / (values - 1))
