@@ -275,7 +275,9 @@ def test_a_pickle_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_load_path_knows_pickle() -> None:
-    """One module reads CIFAR's archives, with a reader that can build arrays and nothing else."""
+    """One module reads CIFAR's archives, with a reader that can build arrays and nothing else; one reads the weights of
+    a package, which it knows by their digest, as tensors and nothing else.
+    """
     reads = ["pickle", "torch.load", "joblib", "np.load", "numpy.load", "marshal", "shelve", "eval(", "exec("]
     found = {
         (file.name, word)
@@ -284,7 +286,11 @@ def test_no_load_path_knows_pickle() -> None:
         for word in reads
         if word in line.replace(".eval(", "").replace("pickles", "")
     }
-    assert {name for name, _ in found} <= {"pickles.py", "cifar.py", "model_file.py"}, found
+    assert {name for name, _ in found} <= {"pickles.py", "cifar.py", "model_file.py", "lite0_weights.py"}, found
+    (line,) = [
+        line for line in (SOURCE / "sparc" / "nn" / "lite0_weights.py").read_text().splitlines() if "torch.load" in line
+    ]
+    assert "weights_only=True" in line
     assert "import pickle" not in (SOURCE / "sparc" / "model_file.py").read_text()
 
 

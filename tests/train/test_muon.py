@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Generator, Tensor, nn
 
-from sparc.train.muon import OTHERS, Muon, orthogonalized
+from sparc.train.muon import ADAMW_LR_SCALE, Muon, orthogonalized
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:
@@ -32,7 +32,7 @@ def test_matrices_move_as_by_torchs_muon(shape: tuple[int, int]) -> None:
 def test_the_rest_moves_as_by_adamw(shape: tuple[int, ...]) -> None:
     ours, theirs = nn.Parameter(numbers(*shape)), nn.Parameter(numbers(*shape))
     muon = Muon([{"params": [ours], "weight_decay": 0.1}], lr=0.1)
-    adamw = torch.optim.AdamW([theirs], lr=OTHERS * 0.1, weight_decay=0.1)
+    adamw = torch.optim.AdamW([theirs], lr=ADAMW_LR_SCALE * 0.1, weight_decay=0.1)
     for step in range(5):
         for parameter, optimizer in ((ours, muon), (theirs, adamw)):
             parameter.grad = numbers(*shape, seed=step)
