@@ -26,7 +26,7 @@ from sparc.files import write_atomic
 from sparc.model_file import Model, ModelInfo
 from sparc.nn.inference import FoldedConv, FoldedMemory, InferenceNet
 from sparc.nn.layout import BLOCKS
-from sparc.nn.patches import FLAT, ROOT, THRESHOLD, PatchFeatures
+from sparc.nn.patches import FEATURES, FLAT, ROOT, THRESHOLD, PatchFeatures
 from sparc.nn.readout import GRID, HEAD_WEIGHT, TEMPERATURE
 from sparc.predictor import best_of_outputs
 
@@ -202,7 +202,7 @@ class _Graph:
         both = self.node(f"{name}.above", "Relu", self.shifted(f"{name}.threshold", both, -THRESHOLD))
         sides = [side - size + 1 for side, size in zip(self.image_size, filters.shape[2:], strict=True)]
         quarters = self.shifted(f"{name}.rooted", self.quarters(f"{name}.quarters", both, sides), ROOT)
-        return self.features(f"{name}.features", self.node(f"{name}.root", "Sqrt", quarters), patches.count)
+        return self.features(f"{name}.features", self.node(f"{name}.root", "Sqrt", quarters), FEATURES)
 
     def scaled(self, name: str, x: str, factor: float) -> str:
         return self.node(name, "Mul", x, self.weight(f"{name}.factor", torch.tensor(factor)))

@@ -27,7 +27,7 @@ from sparc.model_input import InputShape
 from sparc.nn.chorus import ChorusNet, pooled_features
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
-from sparc.nn.patches import PatchFeatures
+from sparc.nn.patches import FEATURES
 from sparc.nn.sparc import layout
 
 KEY = "sparc-model"
@@ -127,7 +127,7 @@ class ModelInfo:
         known = sum(number * len(task.classes) for number, task in enumerate(self.tasks, start=1))
         statistics = [
             (min(pooled_features(units), self.settings.statistics), known, len(self.tasks)),
-            (min(PatchFeatures(self.shape.channels).count, self.settings.patches), len(self.class_of_output), 1),
+            (min(FEATURES, self.settings.patches), len(self.class_of_output), 1),
         ]
         described = sum(
             features * classes + scatters * features * (features + 1) // 2 for features, classes, scatters in statistics

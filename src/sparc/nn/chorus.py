@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import BLOCKS
-from sparc.nn.patches import PatchFeatures
+from sparc.nn.patches import FEATURES, PatchFeatures
 from sparc.nn.readout import GRID, Readout, pooled
 from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
 
@@ -113,7 +113,7 @@ class ChorusNet(SparcNet):
         self.voices = nn.ModuleList()
         """Of each working memory."""
         self.patches = PatchFeatures(channels, mirror) if patches else None
-        self.patch_voice = Voice(self.patches.count, patches, seed=PATCH_SEED) if self.patches else None
+        self.patch_voice = Voice(FEATURES, patches, seed=PATCH_SEED) if patches else None
 
     def add_task(self, classes: int) -> WorkingMemory:
         memory = super().add_task(classes)

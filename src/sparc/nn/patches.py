@@ -19,6 +19,7 @@ from sparc.nn.readout import GRID
 SIDE = 6
 """Pixels of a patch each way."""
 FILTERS = 192
+FEATURES = 2 * FILTERS * GRID**2
 ROUNDS = 10
 """In which averages of patches are made."""
 MAP_BYTES = 4 << 20
@@ -55,11 +56,6 @@ class PatchFeatures(nn.Module):
         self.mirror = mirror
         self.register_buffer("filters", torch.zeros(FILTERS, channels, SIDE, SIDE))
         self.register_buffer("bias", torch.zeros(FILTERS))
-
-    @property
-    def count(self) -> int:
-        """How many features there are."""
-        return 2 * FILTERS * GRID**2
 
     @torch.no_grad()
     def draw(self, images: Tensor, generator: Generator) -> None:

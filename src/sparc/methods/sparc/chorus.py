@@ -12,7 +12,7 @@ it, and so do old features. Steps are Muon's: the first task of Seq-CIFAR100 has
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Literal, cast
 
 import torch
@@ -91,6 +91,13 @@ class Chorus(SPARC):
         for memory in map(folded.alone, range(folded.count)):
             yield self.predict_batched(partial(_only, memory), pictures.images)
 
+    def described(self, pictures: ImageSet) -> Iterator[Tensor]:
+        """What each voice hears of them in turn: features of each working memory, and of patches."""
+        if self.net.statistics:
+            yield from self.features(pictures)
+        if self.net.patches is not None:
+            yield self.predict_batched(self.net.patches, pictures.images)
+
     def most_alike(self, memories: Sequence[WorkingMemory], pictures: ImageSet) -> WorkingMemory:
         """The one in whose features discriminants from half of the pictures tell most of the other half apart."""
         labels = pictures.labels - pictures.labels.min()
@@ -116,9 +123,7 @@ class Chorus(SPARC):
         if patches is not None and voice is not None and not len(voice.gaussians):
             chosen = torch.randperm(len(task.train), generator=self.generator)[:PICTURES_FOR_PATCHES]
             patches.draw(self.augment.normalize(task.train.images[chosen]), self.generator)
-        own = self.features(task.train) if self.net.statistics else ()
-        of_patches = () if patches is None else (self.predict_batched(patches, task.train.images),)
-        self.net.add_statistics(chain(own, of_patches), task.train.labels)
+        self.net.add_statistics(self.described(task.train), task.train.labels)
 
     def parameters_by_owner(self) -> dict[str, int]:
         return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
