@@ -99,8 +99,8 @@ class ClassGaussians(ResizableBuffers):
         hundredth, nor than a tenth of the square of features a picture, up to a half. Features have variances of about
         1; where all pictures of a class are alike, a very small one is made up.
 
-        With 20 pictures each of 14 classes of TinyImageNet and 512 features of patches, 54.0 and 41.7 % are right in two
-        draws of classes, and with OAS alone 53.0 and 41.4 %; discriminants are less sure of themselves.
+        With 20 pictures each of 14 classes of TinyImageNet and 512 features of patches, 54.0 and 41.7 % are right in
+        two draws of classes, and with OAS alone 53.0 and 41.4 %; discriminants are less sure of themselves.
         """
         assert self.tied
         found = self.covariances()[0]
