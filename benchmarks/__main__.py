@@ -3,19 +3,17 @@
 import argparse
 import json
 import os
-import platform
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
-import torch
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.inference import inference_rows, onnx_rows
+from benchmarks.machine import machine
 from benchmarks.measure import Row, Size, two_processes
 from benchmarks.process import memory_rows, startup_rows
 from benchmarks.training import later_task_rows, training_rows
@@ -71,25 +69,6 @@ def print_table(report: dict[str, object], rows: list[Row]) -> None:
         f"{report['seconds']} s.",
         highlight=False,
     )
-
-
-def machine() -> dict[str, object]:
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        **{name: version(name) for name in ("numpy", "pillow")},
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""A user teaches a model month by month: how much does it get right in the end?"""
