@@ -86,7 +86,7 @@ def measured(learner: Learner, story: Story, splits: Splits) -> Figures:
         accuracy(given, splits.test.labels),
         seconds=taught - start,
         milliseconds=1000 * (asked - taught) / len(splits.test),
-        machine=", ".join(f"{name} {value}" for name, value in machine().items()),
+        machine=", ".join(f"{name} {value}" for name, value in machine().items() if name != "system"),
     )
 
 
