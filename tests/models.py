@@ -8,6 +8,7 @@ from torch import Generator
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
+from sparc.nn.patches import PatchFeatures
 
 INFO = ModelInfo(
     InputShape(3, (32, 32)),
@@ -21,20 +22,21 @@ INFO = ModelInfo(
 
 def learned_task(name: str, *classes: str, share: float = 0.5) -> LearnedTask:
     when = "2025-07-01T10:20:30+00:00"
-    return LearnedTask(name, classes, (7,) * len(classes), 3, 91.25, 61.5, when, 9, 2.5, share)
+    pictures = (7,) * len(classes)
+    return LearnedTask(name, classes, pictures, 3, 91.25, 61.5, when, 9, 2.5, share, seen=sum(pictures))
 
 
 def untaught(*tasks: LearnedTask, info: ModelInfo = INFO, seed: int = 0) -> Model:
     """A model that answers at random."""
     random = Generator().manual_seed(seed)
     net = info.new_net(random)
-    if net.patches is not None:
-        net.patches.draw(torch.rand(9, info.shape.channels, *info.shape.image_size, generator=random), random)
-    known = 0
+    if isinstance(net.common, PatchFeatures):
+        net.common.draw(torch.rand(9, info.shape.channels, *info.shape.image_size, generator=random), random)
+    info = replace(info, tasks=tasks)
     for task in tasks:
-        net.add_task(len(task.classes)).freeze()
-        labels = known + torch.arange(len(task.classes)).repeat_interleave(torch.tensor(task.pictures))
+        assert task.seen is not None
+        net.add_task(len(task.classes), info.labels(task), task.seen).freeze()
+        labels = torch.tensor(info.labels(task)).repeat_interleave(torch.tensor(task.pictures))
         features = [torch.rand(len(labels), len(voice.shift), generator=random) for voice in net.all_voices()]
         net.add_statistics(features, labels)
-        known += len(task.classes)
-    return Model(net.eval(), replace(info, tasks=tasks))
+    return Model(net.eval(), info)

@@ -16,10 +16,21 @@ from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.learner import Effort, check_validation, forget, learn, new_model, read_folder, settings_of, suitable_recipe
+from sparc.learner import (
+    Effort,
+    check_validation,
+    fewest_pictures,
+    forget,
+    learn,
+    new_model,
+    read_folder,
+    settings_of,
+    suitable_recipe,
+)
 from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
+from sparc.nn.start import Start
 from sparc.predictor import scores
 
 
@@ -49,6 +60,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         statistics: int = ChorusSettings.statistics,
         patches: int = ChorusSettings.patches,
         mirror: bool = ChorusSettings.mirror,
+        start: Start = ChorusSettings.start,
+        start_size: int = ChorusSettings.start_size,
         effort: Effort = "normal",
         epochs: int | None = None,
         validation: float = 0.1,
@@ -65,6 +78,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.statistics = statistics
         self.patches = patches
         self.mirror = mirror
+        self.start = start
+        self.start_size = start_size
         self.effort = effort
         self.epochs = epochs
         self.validation = validation
@@ -116,7 +131,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def module_(self) -> nn.Module:
-        """The net, from normalized pictures to a score for each output."""
+        """The net, from normalized pictures to a score for each class."""
         check_is_fitted(self, "model_")
         return self.model_.net
 
@@ -143,7 +158,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif numbered is not model.info.numbered:
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
         recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
-        return learn(model, splits, name or f"task {len(model.info.tasks) + 1}", recipe)
+        name = name or f"task {len(model.info.tasks) + 1}"
+        return learn(model, splits, name, recipe, fewest=fewest_pictures(self.effort, self.epochs))
 
     def _splits(self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None) -> tuple[Splits, bool]:
         check_validation(self.validation)

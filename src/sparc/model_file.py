@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,30 +26,32 @@ from sparc.from_json import build
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_input import InputShape
 from sparc.nn.chorus import ChorusNet, pooled_features
+from sparc.nn.efficientnet import FEATURES as START_FEATURES
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
 from sparc.nn.patches import FEATURES
 from sparc.nn.sparc import layout
+from sparc.train import seeded
 
 KEY = "sparc-model"
-VERSION = 4
+VERSION = 5
 _SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
 _SETTINGS_2 = {"inherit": "nothing", "statistics": 0, "mirror": False}
 """How the models of versions 1 and 2 were made, which did not say so."""
 _SETTINGS_3 = {"patches": 0}
-"""The same of all up to version 3."""
+"""The same of version 3."""
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 
 
 @dataclass(frozen=True)
 class LearnedTask:
-    """What is known of one working memory."""
+    """What is known of one portion of classes, and of its working memory if it has one."""
 
     name: str
     classes: tuple[str, ...]
-    """What each output of its head speaks for."""
+    """Some of them may have been taught before."""
     pictures: tuple[int, ...]
-    """Of each class, seen in training."""
+    """Of each class, learned from."""
     held_out: int
     """Pictures kept back from training for validation."""
     accuracy_in_task: float | None
@@ -63,12 +66,17 @@ class LearnedTask:
     """How much of the semantic memory comes from this task."""
     taught_semantic: bool = False
     """The semantic memory was trained along with this task, instead of its filters being mixed in afterwards."""
+    seen: int | None = None
+    """From how many pictures its working memory has learned, with those of older ones that it has started from; None
+    where it has none, and its classes are told by statistics alone."""
 
     def __post_init__(self) -> None:
         if not self.classes or len(self.classes) != len(self.pictures):
             raise ValueError("a task should have classes, and a number of pictures for each")
         if len(set(self.classes)) < len(self.classes):
             raise ValueError("a task should have every class once")
+        if self.seen is not None and self.seen < 1:
+            raise ValueError("a working memory should have learned from pictures")
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class ModelInfo:
             raise ValueError("there should be a mean and a positive deviation for every channel")
         if self.settings.depth is None:
             raise ValueError("it should say how deep its net is")
+        if not self.settings.describes_all and any(task.seen is None for task in self.tasks):
+            raise ValueError("without common features its tasks should have working memories")
         if len({task.name for task in self.tasks}) < len(self.tasks):
             raise ValueError("its tasks should have names of their own")
         if self.numbered and not all(re.fullmatch("-?[0-9]{1,19}", name) for name in self.classes):
@@ -102,32 +112,48 @@ class ModelInfo:
         """Every class once, in the order in which they were first learned."""
         return tuple(dict.fromkeys(name for task in self.tasks for name in task.classes))
 
-    @property
-    def class_of_output(self) -> list[int]:
-        """Which class each output of the net speaks for: a class that was learned twice has two outputs."""
-        index = {name: label for label, name in enumerate(self.classes)}
-        return [index[name] for task in self.tasks for name in task.classes]
-
-    @property
-    def task_of_output(self) -> list[int]:
-        return [index for index, task in enumerate(self.tasks) for _ in task.classes]
+    def labels(self, task: LearnedTask) -> list[int]:
+        """Which of all classes a task's are."""
+        return [self.classes.index(name) for name in task.classes]
 
     def new_net(self, generator: Generator | None = None) -> ChorusNet:
         """A net that has learned none of the tasks."""
+        generator = seeded(self.seed, "method") if generator is None else generator
         return self.settings.new_net(self.shape.channels, self.shape.image_size, self.flip, generator)
+
+    def grown_net(self) -> ChorusNet:
+        """A net that has room for all that the tasks have taught, and nothing in it but in which order."""
+        net = self.new_net()
+        for task in self.tasks:
+            if task.seen is None:
+                net.add_portion(len(task.classes), self.labels(task))
+            else:
+                net.add_task(len(task.classes), self.labels(task), task.seen).freeze()
+        for voice, known in zip(net.all_voices(), self.heard(net), strict=True):
+            voice.gaussians.grow(len(set(known)))
+        return net
+
+    def heard(self, net: ChorusNet) -> list[list[int]]:
+        """The classes that each voice has heard of, as often as they were taught since it is there."""
+        starts = [number for number, task in enumerate(self.tasks) if task.seen is not None][: len(net.voices)]
+        starts += [] if net.common_voice is None else [0]
+        return [[label for task in self.tasks[start:] for label in self.labels(task)] for start in starts]
 
     def fewest_bytes(self) -> int:
         """How large the weights of all tasks are at the least, before anything is allocated."""
         assert self.settings.depth is not None
         filters = layer_filters(self.settings.width, self.settings.depth)
         units = layout(self.shape.channels, filters, self.settings.shared)
-        outputs = len(self.class_of_output) * (units[-1].own + units[-1].shared)
-        own = sum(unit.channels * (unit.shared + len(self.tasks) * (9 + unit.own)) for unit in units)
-        # A task's classes are known to its own working memory and to all that were there before.
-        known = sum(number * len(task.classes) for number, task in enumerate(self.tasks, start=1))
+        trained = [task for task in self.tasks if task.seen is not None]
+        outputs = sum(len(task.classes) for task in trained) * (units[-1].own + units[-1].shared)
+        own = sum(unit.channels * (unit.shared + len(trained) * (9 + unit.own)) for unit in units if trained)
+        common = 0 if not self.settings.patches else min(FEATURES, self.settings.patches)
+        common = START_FEATURES if self.settings.start != "nothing" else common
+        # A class is known to its own working memory at the least, and every working memory has a covariance.
+        known = sum(len(task.classes) for task in trained)
         statistics = [
-            (min(pooled_features(units), self.settings.statistics), known, len(self.tasks)),
-            (min(FEATURES, self.settings.patches), len(self.class_of_output), 1),
+            (min(pooled_features(units), self.settings.statistics), known, len(trained)),
+            (common, len(self.classes), 1),
         ]
         described = sum(
             features * classes + scatters * features * (features + 1) // 2 for features, classes, scatters in statistics
@@ -171,24 +197,27 @@ def load(path: Path) -> Model:
             info = build(ModelInfo, _as_now(about, description["version"]))
             if info.fewest_bytes() > size:
                 raise ValueError("it is too small for the net that it describes")
-            net = info.new_net()
-            for task in info.tasks:
-                net.add_task(len(task.classes)).freeze()
-            for voice, first in zip(net.all_voices(), net.first_classes(), strict=True):
-                voice.gaussians.grow(sum(net.task_sizes) - first)
+            net = info.grown_net()
+            if description["version"] < 5:  # when a class that was taught twice was kept as two
+                for voice, heard in zip(net.all_voices(), info.heard(net), strict=True):
+                    voice.gaussians.grow(len(heard))
             expected = _tensors(net)
-            if set(file.keys()) != expected.keys():
+            names = {name: _name_in(description["version"], name) for name in expected}
+            if set(file.keys()) != set(names.values()):
                 raise ValueError("it does not hold the tensors of the net that it describes")
             for name, tensor in expected.items():
-                part = file.get_slice(name)
+                part = file.get_slice(names[name])
                 if part.get_shape() != list(tensor.shape) or part.get_dtype() != _DTYPES[tensor.dtype]:
-                    raise ValueError(f"tensor {name} is not as the net that it describes has it")
-            tensors = {name: file.get_tensor(name) for name in expected}
+                    raise ValueError(f"tensor {names[name]} is not as the net that it describes has it")
+            tensors = {name: file.get_tensor(names[name]) for name in expected}
         if not all(tensor.isfinite().all() for tensor in tensors.values()):
             raise ValueError("some of its weights are no numbers")
-        if _digest(tensors, about) != description.get("sha256"):
+        if _digest({names[name]: tensor for name, tensor in tensors.items()}, about) != description.get("sha256"):
             raise ValueError("its content does not match its checksum")
-        net.load_state_dict({**tensors, "_extra_state": net.get_extra_state()})
+        net.load_state_dict({**net.state_dict(), **tensors})
+        for voice, heard, known in zip(net.all_voices(), info.heard(net), net.known_classes(), strict=True):
+            if len(voice.gaussians) > len(known):
+                voice.gaussians.merge([known.index(label) for label in heard])
         _check_statistics(net, info)
     except FileNotFoundError as error:
         raise InputError(f"there is no model {path}: make one with sparc learn FOLDER --model {path}") from error
@@ -239,18 +268,42 @@ def _as_now(about: Any, version: int) -> Any:
         model, shape = ({name: part[name] for name in part if name not in _SETTINGS_1} for part in parts)
         settings = {name: part[name] for part in parts for name in part if name in _SETTINGS_1}
         about = {**model, "shape": shape, "settings": settings}
-    settings = about.get("settings")
-    if not isinstance(settings, dict):
+    settings, tasks = about.get("settings"), about.get("tasks")
+    if not isinstance(settings, dict) or not isinstance(tasks, list):
         return about
-    return {**about, "settings": {**settings, **(_SETTINGS_2 if version < 3 else {}), **_SETTINGS_3}}
+    added = {**(_SETTINGS_2 if version < 3 else {}), **(_SETTINGS_3 if version < 4 else {})}
+    return {**about, "settings": {**settings, **added}, "tasks": _with_seen(tasks)}
+
+
+def _with_seen(tasks: list[Any]) -> list[Any]:
+    """Tasks of before version 5: each had a working memory, which started from the one before it or from nothing, and
+    then without common features, so that it does not matter.
+    """
+    seen, found = 0, []
+    for task in tasks:
+        pictures = task.get("pictures") if isinstance(task, dict) else None
+        if not isinstance(pictures, list) or not all(isinstance(count, int) for count in pictures):
+            return tasks
+        seen += sum(pictures)
+        found.append({**task, "seen": max(seen, 1)})
+    return found
+
+
+def _name_in(version: int, name: str) -> str:
+    """What a tensor is called in a file of an older version."""
+    if version == VERSION:
+        return name
+    return name.replace("common_voice.", "patch_voice.").replace("common.", "patches.")
 
 
 def _check_statistics(net: ChorusNet, info: ModelInfo) -> None:
     """Refuse statistics that are not of the pictures that were learned from, or from which no answer follows."""
-    pictures = [count for task in info.tasks for count in task.pictures]
-    for voice in net.all_voices() if info.tasks else ():
-        known = len(voice.gaussians)
-        if voice.gaussians.counts.tolist() != pictures[-known:] or min(pictures[-known:]) < 1:
+    counts = [count for task in info.tasks for count in task.pictures]
+    for voice, heard in zip(net.all_voices(), info.heard(net), strict=True) if info.tasks else ():
+        pictures = Counter[int]()
+        for label, count in zip(heard, counts[len(counts) - len(heard) :], strict=True):
+            pictures[label] += count
+        if voice.gaussians.counts.tolist() != list(pictures.values()) or min(pictures.values()) < 1:
             raise ValueError("its statistics are not of the pictures that it has learned from")
         if not voice.is_sound():
             raise ValueError("its statistics are of no pictures that there can be")
@@ -266,5 +319,11 @@ def _digest(tensors: Mapping[str, Tensor], about: object) -> str:
 
 
 def _tensors(net: ChorusNet) -> dict[str, Tensor]:
-    state = net.state_dict()
-    return {name: value.detach().cpu().contiguous() for name, value in state.items() if name != "_extra_state"}
+    """All but what follows from the description: how the net has grown, a semantic memory that no task has taught yet,
+    weights that others have trained.
+    """
+    return {
+        name: value.detach().cpu().contiguous()
+        for name, value in net.state_dict().items()
+        if not name.endswith("_extra_state") and (len(net.working) or not name.startswith("semantic."))
+    }

@@ -8,45 +8,32 @@ from torch import Tensor
 
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
-from sparc.model_file import Model, ModelInfo
+from sparc.model_file import Model
 from sparc.nn.batched import predict_batched
 from sparc.train import accuracy
 
 
 @torch.inference_mode()
-def outputs(model: Model, images: Tensor) -> Tensor:
-    """A score for every output of the net, for uint8 images."""
+def scores(model: Model, images: Tensor) -> Tensor:
+    """What the model gives each class, for uint8 images."""
     normalize = Augment(model.info.mean, model.info.std).normalize
     return predict_batched(model.inference, images, normalize)
 
 
-def scores(model: Model, images: Tensor) -> Tensor:
-    """What the model gives each class: of a class that was learned twice, the best of its outputs."""
-    return best_of_outputs(model.info, outputs(model, images))
-
-
-def best_of_outputs(info: ModelInfo, logits: Tensor) -> Tensor:
-    """From a column an output to a column a class."""
-    nothing = logits.new_full((len(logits), len(info.classes)), -torch.inf)
-    return nothing.scatter_reduce(1, torch.tensor(info.class_of_output).expand_as(logits), logits, "amax")
-
-
-def graded(
-    logits: Tensor, labels: Tensor, class_of_output: Tensor, in_task: Tensor
-) -> tuple[Tensor, float, float | None]:
+def graded(given_scores: Tensor, labels: Tensor, in_task: Tensor) -> tuple[Tensor, float, float | None]:
     """The class that each picture is given, and in percent how many are right: among all classes, and in their task.
 
-    `in_task` says, for all pictures or for each, which outputs its task has; where they leave no choice, there is no
+    `in_task` says, for all pictures or for each, which classes its task has; where they leave no choice, there is no
     accuracy in the task.
 
-    >>> logits, labels = torch.tensor([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]]), torch.tensor([1, 2])
-    >>> graded(logits, labels, class_of_output=torch.arange(3), in_task=torch.tensor([False, True, True]))
+    >>> given, labels = torch.tensor([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]]), torch.tensor([1, 2])
+    >>> graded(given, labels, in_task=torch.tensor([False, True, True]))
     (tensor([0, 0]), 0.0, 100.0)
     """
     given, given_in_task = (
-        class_of_output[candidates.argmax(1)] for candidates in (logits, logits.masked_fill(~in_task, -torch.inf))
+        candidates.argmax(1) for candidates in (given_scores, given_scores.masked_fill(~in_task, -torch.inf))
     )
-    choice = (in_task & (class_of_output != labels[:, None])).any(1)
+    choice = in_task.expand_as(given_scores).sum(1) > 1
     accuracy_in_task = accuracy(given_in_task[choice], labels[choice]) if choice.any() else None
     return given, accuracy(given, labels), accuracy_in_task
 
@@ -71,11 +58,11 @@ def confusion(model: Model, pictures: ImageSet) -> Confusion:
     """How good the model is on pictures of classes that it knows, by its own names for them."""
     classes = model.info.classes
     labels = torch.tensor([classes.index(name) for name in pictures.class_names])[pictures.labels]
-    class_of_output, task_of_output = map(torch.tensor, (model.info.class_of_output, model.info.task_of_output))
-    learned_in = torch.zeros(len(classes), len(model.info.tasks), dtype=torch.bool)
-    learned_in[class_of_output, task_of_output] = True
-    in_task = learned_in[labels][:, task_of_output]
-    given, accuracy_in_all, accuracy_in_task = graded(outputs(model, pictures.images), labels, class_of_output, in_task)
+    together = torch.zeros(len(classes), len(classes), dtype=torch.bool)
+    for task in model.info.tasks:
+        own = torch.tensor(model.info.labels(task))
+        together[own[:, None], own] = True
+    given, accuracy_in_all, accuracy_in_task = graded(scores(model, pictures.images), labels, together[labels])
     counts: dict[str, Counter[str]] = {name: Counter() for name in pictures.class_names}
     for label, answer in zip(labels.tolist(), given.tolist(), strict=True):
         counts[classes[label]][classes[answer]] += 1

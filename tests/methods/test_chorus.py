@@ -47,7 +47,7 @@ def test_it_can_start_as_the_one_that_tells_the_new_classes_apart_best(stream: S
     first, second = method.net.memories()
     with torch.no_grad():
         second.stem.norm.weight.zero_()  # which is blind from now on
-    method.begin_task(stream[2])
+    method.begin_task(stream[1])
     newest = method.net.memories()[-1]
     assert torch.equal(newest.stem.pointwise, first.stem.pointwise)
     assert not torch.equal(newest.stem.pointwise, second.stem.pointwise)
@@ -57,7 +57,8 @@ def test_frozen_memories_describe_later_classes(stream: Stream) -> None:
     method = learned(stream, tasks=3)
     sizes = [len(stream.classes(task)) for task in range(3)]
     *memories, patches = method.net.all_voices()
-    assert [len(voice.gaussians) for voice in memories] == [sum(sizes[task:]) for task in range(3)]
+    assert sizes[2] == 1
+    assert [len(voice.gaussians) for voice in memories] == [sum(sizes[task:]) for task in range(2)], "one needs none"
     pictures = [int((stream[task].train.labels == label).sum()) for task in range(3) for label in stream.classes(task)]
     assert memories[0].gaussians.counts.tolist() == patches.gaussians.counts.tolist() == pictures
 

@@ -14,7 +14,16 @@ from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.learner import Effort, check_validation, learn, new_model, read_folder, settings_of, suitable_recipe
+from sparc.learner import (
+    Effort,
+    check_validation,
+    fewest_pictures,
+    learn,
+    new_model,
+    read_folder,
+    settings_of,
+    suitable_recipe,
+)
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.report.labels import percent
@@ -97,7 +106,7 @@ def _learned(given: Learn, before: Model | None) -> Model:
         model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = given.folder.resolve().name if given.name is None else given.name
-        return learn(model, pictures, name, recipe, display)
+        return learn(model, pictures, name, recipe, display, fewest_pictures(given.effort, given.epochs))
 
 
 def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
@@ -125,7 +134,8 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
 def _print(model: Model, before: Model | None, size: int, size_before: int) -> None:
     console = Console()
     task = model.info.tasks[-1]
-    title = f"{task.name}: learned in {duration(task.seconds)}, {task.epochs} epochs"
+    how = "by statistics alone, without training" if task.seen is None else f"{task.epochs} epochs"
+    title = f"{task.name}: learned in {duration(task.seconds)}, {how}"
     console.print(one_line(title), style="bold", markup=False, highlight=False)
     table = plain_table("", "class", "pictures learned from")
     for name, count in zip(task.classes, task.pictures, strict=True):
@@ -133,19 +143,15 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     console.print(table)
     known = set(before.info.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
-        console.print(
-            f"{escape(one_line(', '.join(again)))}: known before, so there is a new output under the same name, "
-            "and the best of its outputs counts"
-        )
-    if len(task.classes) == 1:
-        console.print("one class alone has nothing to be told from, so it was told from its own pictures turned round")
+        console.print(f"{escape(one_line(', '.join(again)))}: known before, and better known now")
     added = model.net.parameter_counts()
     facts = plain_table("", "", "")
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
     facts.add_row("pictures held out for that", str(task.held_out))
     facts.add_row("classes that the model knows now", str(len(model.info.classes)))
-    facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
+    if task.seen is not None:
+        facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
     facts.add_row("bytes added", f"{size - size_before:,}")
     facts.add_row("file size in bytes", f"{size:,}")
     console.print(facts)

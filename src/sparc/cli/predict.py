@@ -25,7 +25,7 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_file import Model, load_taught
 from sparc.model_input import Square, picture_paths, read_square
-from sparc.predictor import outputs, scores
+from sparc.predictor import scores
 from sparc.report.tables import plain_table
 from sparc.text import one_line
 
@@ -128,9 +128,8 @@ def _scores(model: Model, images: Tensor, task: str | None) -> tuple[tuple[str, 
     """Names, and for each picture a score for each of them."""
     if task is None:
         return model.info.classes, scores(model, images)
-    index = [each.name for each in model.info.tasks].index(task)
-    own = [column for column, owner in enumerate(model.info.task_of_output) if owner == index]
-    return model.info.tasks[index].classes, outputs(model, images)[:, own]
+    (chosen,) = (each for each in model.info.tasks if each.name == task)
+    return chosen.classes, scores(model, images)[:, model.info.labels(chosen)]
 
 
 def _print_table(found: Sequence[Prediction]) -> None:

@@ -2,39 +2,45 @@
 
 A working memory's weights never change once its task is over, but the classes of later tasks can be described in its
 features while their pictures are at hand: a mean a class, and one covariance for all. So an old memory can tell its own
-classes from all that came later, which its head has never seen. Features of patches, which nobody trains, are the same
-for all tasks, and describe every class.
+classes from all that came later, which its head has never seen. Common features, of patches or of a net that has seen
+other pictures, are trained by no task, and describe every class; some classes are known by them alone.
 
 Shapes: B batch, K working memories, P pooled features of a memory, D of them after projection, C classes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 import torch
 from torch import Generator, Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import BLOCKS
 from sparc.nn.patches import FEATURES, PatchFeatures
-from sparc.nn.readout import GRID, Readout, pooled
+from sparc.nn.readout import ENOUGH, GRID, Layer, Readout, pooled
 from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
+from sparc.nn.start import StartFeatures
 
-PATCH_SEED = 2**32
-"""Of the projection of patches; those of working memories are numbered from 0."""
+COMMON_SEED = 2**32
+"""Of the projection of common features; those of working memories are numbered from 0."""
+
+
+CommonFeatures = PatchFeatures | StartFeatures
 
 
 class Voice(nn.Module):
-    """What is known in one kind of features of the classes from a certain one on, by linear discriminants.
+    """What is known of classes in one kind of features, by linear discriminants.
 
     Features are brought to one scale and projected at random on fewer, so that the covariance stays small; the
     projection follows from a seed, which is kept, and is drawn whenever it is needed.
     """
 
-    def __init__(self, features: int, kept: int, seed: int) -> None:
+    def __init__(self, features: int, kept: int, seed: int, scaled: bool = True) -> None:
+        """Where they are not `scaled`, what is known does not depend on which pictures came first."""
         super().__init__()
+        self.scaled = scaled
         self.shift: Tensor
         self.scale: Tensor
         self.seed: Tensor
@@ -49,8 +55,8 @@ class Voice(nn.Module):
 
     @torch.no_grad()
     def add(self, features: Tensor, labels: Tensor) -> None:
-        """Take in classes; labels count from the first that is known. The first pictures set the scale."""
-        if not len(self.gaussians):
+        """Take in pictures; labels count from the first class that is known. The first pictures set the scale."""
+        if self.scaled and not len(self.gaussians):
             self.shift.copy_(features.mean(0))
             deviation = features.std(0)
             # One that hardly varies now may do so later, and should not drown all others then.
@@ -82,9 +88,23 @@ class Voice(nn.Module):
         return not failed and all(bool(part.isfinite().all()) for part in self.discriminants())
 
 
+class Portion(NamedTuple):
+    """What was taught at a time."""
+
+    classes: tuple[int, ...]
+    """Among all, in the order in which they were first seen; some may have been taught before."""
+    seen: int | None
+    """From how many pictures its working memory has learned, with those of older ones that it has started from; None
+    where it has none."""
+
+    @property
+    def has_memory(self) -> bool:
+        return self.seen is not None
+
+
 class ChorusNet(SparcNet):
-    """Working memories, each with a voice in what is said of its own and of all later classes; and patches of pictures,
-    with a voice in all.
+    """Working memories, each with a voice in what is said of its own classes and of all that were taught since; and
+    features that are common to all classes, with a voice in everything.
 
     >>> net = ChorusNet(channels=1, image_size=(8, 8), width=0.5, patches=0)
     >>> for task in range(2):
@@ -105,36 +125,71 @@ class ChorusNet(SparcNet):
         statistics: int = 256,
         mirror: bool = False,
         patches: int = 512,
+        start: StartFeatures | None = None,
     ) -> None:
+        """With a `start` its features are the common ones, not those of patches."""
         super().__init__(channels, image_size, width, depth, shared, generator)
         self.statistics = statistics
         self.mirror = mirror
         """Features are the mean over a picture and its mirror image."""
+        self.portions: list[Portion] = []
         self.voices = nn.ModuleList()
         """Of each working memory."""
-        self.patches = PatchFeatures(channels, mirror) if patches else None
-        self.patch_voice = Voice(FEATURES, patches, seed=PATCH_SEED) if patches else None
+        self.common: CommonFeatures | None = start
+        self.common_voice: Voice | None = None
+        if start is not None:
+            self.common_voice = Voice(start.features, start.features, seed=COMMON_SEED, scaled=False)
+        elif patches:
+            self.common = PatchFeatures(channels, mirror)
+            self.common_voice = Voice(FEATURES, patches, seed=COMMON_SEED)
 
-    def add_task(self, classes: int) -> WorkingMemory:
+    @property
+    def classes(self) -> int:
+        """How many there are, of all portions together."""
+        return 1 + max((label for portion in self.portions for label in portion.classes), default=-1)
+
+    def add_task(self, classes: int, labels: Sequence[int] | None = None, seen: int = ENOUGH) -> WorkingMemory:
+        """Grow by a working memory, which will have learned from so many pictures; its outputs are for new classes,
+        unless `labels` say for which.
+        """
         memory = super().add_task(classes)
+        self.portions.append(Portion(self._labels(classes, labels), seen))
         if self.statistics:
             self.voices.append(Voice(pooled_features(self.units), self.statistics, seed=len(self.voices)))
         return memory
 
+    def add_portion(self, classes: int, labels: Sequence[int] | None = None) -> None:
+        """Make room for classes that are told by statistics alone."""
+        assert self.common_voice is not None, "somebody has to know them"
+        self.portions.append(Portion(self._labels(classes, labels), None))
+
+    def _labels(self, classes: int, labels: Sequence[int] | None) -> tuple[int, ...]:
+        return tuple(range(self.classes, self.classes + classes) if labels is None else labels)
+
+    def head_classes(self) -> list[list[int]]:
+        """Those that each head speaks for."""
+        return [list(portion.classes) for portion in self.portions if portion.has_memory]
+
+    def known_classes(self) -> list[list[int]]:
+        """Those that each of all voices has heard of, in the order in which it did: a working memory's are its own and
+        what was taught since.
+        """
+        starts = [index for index, portion in enumerate(self.portions) if portion.has_memory] if self.statistics else []
+        starts += [] if self.common_voice is None else [0]
+        return [
+            list(dict.fromkeys(label for portion in self.portions[start:] for label in portion.classes))
+            for start in starts
+        ]
+
     def all_voices(self) -> list[Voice]:
-        """Of each working memory, and of patches."""
-        voices = [*self.voices] if self.patch_voice is None else [*self.voices, self.patch_voice]
+        """Of each working memory, and of the common features."""
+        voices = [*self.voices] if self.common_voice is None else [*self.voices, self.common_voice]
         return cast(list[Voice], voices)
 
-    def first_classes(self) -> list[int]:
-        """The first class that each of all voices knows."""
-        own = [sum(self.task_sizes[:task]) for task in range(len(self.voices))]
-        return own if self.patch_voice is None else [*own, 0]
-
     def pooled(self, x: Tensor) -> list[Tensor]:
-        """[B, P] of each working memory, and features of patches."""
+        """[B, P] of each working memory, and the common features."""
         found = [self.pooled_in(memory, x) for memory in self.memories()]
-        return found if self.patches is None else [*found, self.patches(x)]
+        return found if self.common is None else [*found, self.common(x)]
 
     def pooled_in(self, memory: WorkingMemory, x: Tensor) -> Tensor:
         (features,) = pooled(memory.maps(x, self.semantic))
@@ -143,41 +198,88 @@ class ChorusNet(SparcNet):
         return features
 
     def add_statistics(self, features: Iterable[Tensor], labels: Tensor) -> None:
-        """Let every voice take in classes of the newest task, each in its own features of their pictures."""
-        for voice, own, first in zip(self.all_voices(), features, self.first_classes(), strict=True):
-            voice.add(own, labels - first)
+        """Let every voice take in pictures of the newest portion, each in its own features of them."""
+        for voice, own, known in zip(self.all_voices(), features, self.known_classes(), strict=True):
+            row = torch.full((self.classes,), -1)
+            row[known] = torch.arange(len(known))
+            voice.add(own, row[labels])
 
-    def keep_outputs(self, kept: Sequence[list[int]]) -> None:
-        """Of each working memory, keep these outputs, in its head and in all that is known of its classes; one that
-        has none left goes as well.
+    def keep_classes(self, kept: Sequence[int]) -> None:
+        """Drop all others, from heads and from all that is known of them; a portion of which nothing is left goes, and
+        its working memory with it. Those that are kept move up.
         """
-        starts = accumulate(self.task_sizes[:-1], initial=0)
-        outputs = [start + index for start, indices in zip(starts, kept, strict=True) for index in indices]
-        for first, voice in zip(self.first_classes(), self.all_voices(), strict=True):
-            voice.gaussians.keep([output - first for output in outputs if output >= first])
-        for memory, indices in zip(self.memories(), kept, strict=True):
-            if len(indices) < memory.head.out_features:
-                memory.keep_outputs(indices)
-        stay = [task for task, indices in enumerate(kept) if indices]
-        self.working = nn.ModuleList(self.working[task] for task in stay)
+        new = {label: index for index, label in enumerate(kept)}
+        for known, voice in zip(self.known_classes(), self.all_voices(), strict=True):
+            voice.gaussians.keep([row for row, label in enumerate(known) if label in new])
+        for memory, classes in zip(self.memories(), self.head_classes(), strict=True):
+            rows = [row for row, label in enumerate(classes) if label in new]
+            if len(rows) < len(classes):
+                memory.keep_outputs(rows)
+        left = [
+            portion._replace(classes=tuple(new[label] for label in portion.classes if label in new))
+            for portion in self.portions
+        ]
+        stay = [number for number, classes in enumerate(self.head_classes()) if any(label in new for label in classes)]
+        self.portions = [portion for portion in left if portion.classes]
+        self.working = nn.ModuleList(self.working[number] for number in stay)
         if self.statistics:
-            self.voices = nn.ModuleList(self.voices[task] for task in stay)
+            self.voices = nn.ModuleList(self.voices[number] for number in stay)
 
     def count_statistics(self) -> int:
-        """How many numbers describe classes, or patches; seeds do not."""
-        parts = [*self.all_voices(), *([] if self.patches is None else [self.patches])]
+        """How many numbers describe classes, or patches; seeds do not, nor weights that others have trained."""
+        parts = [*self.all_voices(), *([self.common] if isinstance(self.common, PatchFeatures) else [])]
         return sum(kept.numel() for part in parts for kept in part.state_dict().values() if kept.ndim)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.readout()(self.pooled(x))
 
     def readout(self) -> Readout:
-        heads = [(memory.head.weight, memory.head.bias) for memory in self.memories()]
-        voices = self.all_voices()
-        heard = all(len(voice.gaussians) for voice in voices)  # which the newest is not before its task is over
+        # Without common features there is nobody else to be asked.
+        enough = 1 if self.common is None else ENOUGH
+        trusts = [min(portion.seen / enough, 1.0) for portion in self.portions if portion.seen is not None]
+        heads = [
+            Layer(memory.head.weight, memory.head.bias, torch.tensor(classes), trust)
+            for memory, classes, trust in zip(self.memories(), self.head_classes(), trusts, strict=True)
+        ]
         device = self.semantic.filters[0].device
-        found = [voice.discriminants() for voice in voices] if heard else []
-        return Readout(heads, [(weight.to(device), bias.to(device)) for weight, bias in found])
+        voices, known = self.all_voices(), self.known_classes()
+        # The newest has heard of nothing before its task is over.
+        heard = all(len(voice.gaussians) == len(classes) for voice, classes in zip(voices, known, strict=True))
+        discriminants = []
+        own = trusts if self.statistics else []
+        for voice, classes, trust in zip(voices, known, [*own, 1.0][: len(voices)], strict=True) if heard else ():
+            weight, bias = voice.discriminants()
+            discriminants.append(Layer(weight.to(device), bias.to(device), torch.tensor(classes), trust))
+        new, seen = [], set[int]()
+        for portion in self.portions:
+            new.append([label for label in portion.classes if label not in seen])
+            seen.update(portion.classes)
+        return Readout(self.classes, heads, discriminants, [classes for classes in new if classes])
+
+    def get_extra_state(self) -> Tensor:
+        """A row a portion: from how many pictures its working memory has learned, or −1, whether that is frozen, and
+        its classes, then −1.
+        """
+        memories = iter(self.memories())
+        rows = [
+            torch.tensor([-1, 0, *portion.classes])
+            if portion.seen is None
+            else torch.tensor([portion.seen, next(memories).frozen, *portion.classes])
+            for portion in self.portions
+        ]
+        return pad_sequence(rows, batch_first=True, padding_value=-1) if rows else torch.zeros(0, 2, dtype=torch.int64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        for seen, _, *padded in state[len(self.portions) :].tolist():
+            labels = [label for label in padded if label >= 0]
+            if seen < 0:
+                self.add_portion(len(labels), labels)
+            else:
+                self.add_task(len(labels), labels, seen)
+        frozen = [row[1] for row in state.tolist() if row[0] >= 0]
+        for memory, is_frozen in zip(self.memories(), frozen, strict=True):
+            if is_frozen:
+                memory.freeze()
 
 
 def pooled_features(units: Sequence[Unit]) -> int:

@@ -36,18 +36,29 @@ class ClassGaussians(ResizableBuffers):
     def add(self, features: Tensor, labels: Tensor) -> None:
         """Take in some pictures' features, [N, D], of any classes."""
         self.grow(int(labels.max()) + 1)
-        upper = self._upper()
         for label in labels.unique().tolist():
             new = features[labels == label].double()
-            count, total = len(new), len(new) + int(self.counts[label])
             mean = new.mean(0)
-            shift = mean - self.means[label]
-            # What is spread around the two means, and between them (Chan et al.).
-            scatter = (new - mean).T @ (new - mean)
-            scatter += torch.outer(shift, shift) * (count * int(self.counts[label]) / total)
-            self.scatters[0 if self.tied else label] += scatter[upper[0], upper[1]]
-            self.means[label] += shift * (count / total)
-            self.counts[label] = total
+            self._join(label, len(new), mean, (new - mean).T @ (new - mean))
+
+    def _join(self, label: int, count: int, mean: Tensor, scatter: Tensor) -> None:
+        """Add so many pictures, of this mean and spread, to those of a class."""
+        upper, total = self._upper(), count + int(self.counts[label])
+        shift = mean - self.means[label]
+        # What is spread around the two means, and between them (Chan et al.).
+        scatter = scatter + torch.outer(shift, shift) * (count * int(self.counts[label]) / total)
+        self.scatters[0 if self.tied else label] += scatter[upper[0], upper[1]]
+        self.means[label] += shift * (count / total)
+        self.counts[label] = total
+
+    def merge(self, labels: list[int]) -> None:
+        """Make one class of all that are given the same label, with one covariance for all."""
+        assert self.tied
+        counts, means = self.counts.tolist(), self.means
+        self.counts, self.means = self.counts[:0], self.means[:0]
+        self.grow(max(labels, default=-1) + 1)
+        for label, count, mean in zip(labels, counts, means, strict=True):
+            self._join(label, count, mean, means.new_zeros(1))
 
     def keep(self, classes: list[int]) -> None:
         """Drop all other classes; a covariance for all stays as it is, with what they have added to it."""
@@ -94,23 +105,20 @@ class ClassGaussians(ResizableBuffers):
         return weight, (weight * self.means).sum(1).mul(-0.5)
 
     def shrunk_covariance(self) -> Tensor:
-        """[D, D]: the one for all classes, shrunk towards its mean variance as much as so many pictures ask for (Chen
-        et al., "Shrinkage algorithms for MMSE covariance estimation", 2010: OAS), though never by less than a
-        hundredth, nor than a tenth of the square of features a picture, up to a half. Features have variances of about
-        1; where all pictures of a class are alike, a very small one is made up.
+        """[D, D]: the one for all classes, shrunk towards its mean variance, by more where pictures are few for so many
+        features, and never by less than a hundredth. Features have variances of about 1; where all pictures of a class
+        are alike, a very small one is made up.
 
-        With 20 pictures each of 14 classes of TinyImageNet and 512 features of patches, 54.0 and 41.7 % are right in
-        two draws of classes, and with OAS alone 53.0 and 41.4 %; discriminants are less sure of themselves.
+        With 0.05, 0.26, 0.9 and 1.8 features a picture, of CIFAR-100's in features of patches or of EfficientNet, most
+        held-out pictures were right at shares of 0.01, 0.1, 0.5 and 0.3, and it is flat around them.
         """
         assert self.tied
         found = self.covariances()[0]
-        features, pictures = len(found), int(self.counts.sum())
-        mean = found.trace() / features
-        spread, square = float(found.square().mean()), float(mean.square())
-        share = (spread + square) / max((pictures + 1) * (spread - square / features), 1e-300)
-        fewest = max(0.01, min(0.1 * (features / max(pictures, 1)) ** 2, 0.5))
-        share = min(max(share, fewest), 1.0)
-        return (1 - share) * found + share * mean.clamp_min(1e-4) * torch.eye(features).to(found)
+        crowded = (len(found) / max(int(self.counts.sum()), 1)) ** 1.5
+        share = max(0.01, crowded / (2 + crowded))
+        variance = (found.trace() / len(found)).clamp_min(1e-4)
+        shrunk: Tensor = (1 - share) * found + share * variance * torch.eye(len(found)).to(found)
+        return shrunk
 
     def sample(self, label: int, count: int, covariances: Tensor, generator: torch.Generator) -> Tensor:
         """Features as a class may have them, drawn from its Gaussian."""

@@ -10,8 +10,7 @@ Shapes: K working memories, B batch, C input and N output channels, H × W the m
 """
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -19,11 +18,10 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from sparc.errors import InputError
-from sparc.nn.chorus import ChorusNet
+from sparc.nn.chorus import ChorusNet, CommonFeatures
 from sparc.nn.functions import channels_last, pixel_rows, two_of_each
 from sparc.nn.layout import BLOCKS
-from sparc.nn.patches import PatchFeatures
-from sparc.nn.readout import Readout, pooled
+from sparc.nn.readout import Layer, Readout, pooled
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
 
@@ -51,13 +49,11 @@ class FoldedConv:
 
 @dataclass(frozen=True)
 class FoldedMemory:
-    """One working memory: the stem, then two convolutions a block around its shortcut, then the head."""
+    """One working memory but for its head: the stem, then two convolutions a block around its shortcut."""
 
     convs: list[FoldedConv]
     shortcuts: list[Tensor | None]
     """[2 C, 1, 1, 1] of each block, with stride 2; None where the input itself is added."""
-    head_weight: Tensor
-    head_bias: Tensor
 
 
 class InferenceNet:
@@ -72,18 +68,19 @@ class InferenceNet:
     def __init__(
         self,
         memories: list[FoldedMemory],
-        discriminants: Sequence[tuple[Tensor, Tensor]] = (),
+        readout: Readout,
         mirror: bool = False,
         quarters: bool = False,
-        patches: PatchFeatures | None = None,
+        common: CommonFeatures | None = None,
     ) -> None:
         """With `quarters` features have the map before the last among them."""
         self.count = len(memories)
-        self.heads = [(memory.head_weight, memory.head_bias) for memory in memories]
-        self.readout = Readout(self.heads, discriminants)
+        self.readout = readout
         self.mirror = mirror
         self.quarters = quarters
-        self.patches = patches
+        self.common = common
+        if not memories:
+            return
         self.convs = [
             FoldedConv(
                 torch.stack([conv.depthwise for conv in convs]),
@@ -107,7 +104,7 @@ class InferenceNet:
     @torch.no_grad()
     def of(cls, net: SparcNet) -> Self:
         """The net as it is now; what becomes of it later does not matter."""
-        if not len(net.working):
+        if not len(net.working) and not (isinstance(net, ChorusNet) and net.portions):
             raise InputError("the net has learned no task yet: there is nothing to infer")
         memories = []
         for memory in net.memories():
@@ -116,23 +113,31 @@ class InferenceNet:
                 block.shortcut.weight.clone() if isinstance(block.shortcut, Shortcut) else None
                 for block in memory.blocks
             ]
-            memories.append(FoldedMemory(convs, shortcuts, memory.head.weight.clone(), memory.head.bias.clone()))
+            memories.append(FoldedMemory(convs, shortcuts))
         if isinstance(net, ChorusNet):
-            discriminants = net.readout().discriminants
-            patches = copy.deepcopy(net.patches) if discriminants else None
-            return cls(memories, discriminants, net.mirror, quarters=net.statistics > 0, patches=patches)
-        return cls(memories)
+            readout = net.readout()
+            common = copy.deepcopy(net.common) if readout.discriminants else None
+            heads = [replace(head, weight=head.weight.clone(), bias=head.bias.clone()) for head in readout.heads]
+            readout = replace(readout, heads=heads)
+            return cls(memories, readout, net.mirror, quarters=net.statistics > 0, common=common)
+        starts = [sum(net.task_sizes[:task]) for task in range(len(memories))]
+        heads = [
+            Layer(memory.head.weight.clone(), memory.head.bias.clone(), torch.arange(first, first + size))
+            for memory, first, size in zip(net.memories(), starts, net.task_sizes, strict=True)
+        ]
+        return cls(memories, Readout(sum(net.task_sizes), heads, ()))
 
     def pooled(self, x: Tensor) -> list[Tensor]:
-        """[B, P] of each working memory, without quarters only what its head sees; and features of patches."""
-        found = self._pieces(x)
-        if self.mirror:
+        """[B, P] of each working memory, without quarters only what its head sees; and the common features."""
+        found = self._pieces(x) if self.count else []
+        if self.mirror and found:
             found = [(own + mirrored) / 2 for own, mirrored in zip(found, self._pieces(x.flip(3)), strict=True)]
-        return found if self.patches is None else [*found, self.patches(x)]
+        return found if self.common is None else [*found, self.common(x)]
 
     def alone(self, memory: int) -> Self:
         """One working memory, for its features."""
-        return type(self)([self.memories()[memory]], mirror=self.mirror, quarters=self.quarters)
+        nobody = Readout(0, (), ())
+        return type(self)([self.memories()[memory]], nobody, mirror=self.mirror, quarters=self.quarters)
 
     def memories(self) -> list[FoldedMemory]:
         """Each working memory by itself: views of the same weights."""
@@ -140,7 +145,6 @@ class InferenceNet:
             FoldedMemory(
                 [FoldedConv(conv.depthwise[k], conv.pointwise[k], conv.bias[k], conv.stride) for conv in self.convs],
                 [None if weight is None else weight[k] for weight in self.shortcuts],
-                *self.heads[k],
             )
             for k in range(self.count)
         ]
@@ -148,7 +152,7 @@ class InferenceNet:
     @torch.no_grad()
     def forward(self, x_BCHW: Tensor) -> Tensor:  # noqa: N803
         if not len(x_BCHW):
-            return x_BCHW.new_empty(0, sum(len(bias) for _, bias in self.heads))
+            return x_BCHW.new_empty(0, self.readout.classes)
         return self.readout(self.pooled(x_BCHW))
 
     __call__ = forward
@@ -178,7 +182,7 @@ class InferenceNet:
             if shortcut is not None:
                 x = two_of_each(x, shortcut[memories].flatten())
             x = _separable(out, second, memories, onto=x).relu_()
-        return pooled([*before, x], len(self.heads[memories]))
+        return pooled([*before, x], len(stem.bias[memories]))
 
 
 def _separable(x: Tensor, conv: FoldedConv, memories: slice, onto: Tensor | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""From the maps of working memories to scores of classes.
+"""From the maps of working memories, and from features that all classes have in common, to scores of classes.
 
 Shapes: B batch, K working memories, P pooled features of a memory, C classes.
 """
@@ -22,6 +22,18 @@ HEAD_WEIGHT = 1.5
 """How much a head's logit counts beside a log posterior of the discriminants."""
 
 
+REST = 2.0
+"""What stands for a head's word on a class that none speaks for: about what the loudest says of pictures that it does
+not know, where heads are re-normalized to 5, so that discriminants decide."""
+ENOUGH = 10_000
+"""Pictures from which a working memory learns enough to be trusted among all classes; with fewer, it is by its share of
+them that it has a say in which portion a picture belongs to, and all of it in which class of the portion.
+
+With 14 classes of CIFAR-100 in four portions, 100 and 500 pictures of each, 61 and 71 % of test pictures are right so
+(one draw), 52 and 65 % where every working memory is trusted, and 62 and 69 % without any.
+"""
+
+
 def pooled(maps: Sequence[Tensor], memories: int = 1) -> list[Tensor]:
     """[B, P] of each memory, whose channels lie side by side: the last map averaged over its pixels, and the one
     before it, if there is one, over four quarters.
@@ -34,28 +46,88 @@ def pooled(maps: Sequence[Tensor], memories: int = 1) -> list[Tensor]:
 
 
 @dataclass(frozen=True)
-class Readout:
-    """From the features of all working memories to a score for every class."""
+class Layer:
+    """A linear one that speaks for some classes."""
 
-    heads: Sequence[tuple[Tensor, Tensor]]
-    """Weight and bias of each."""
-    discriminants: Sequence[tuple[Tensor, Tensor]]
-    """The same of the discriminants in the last so many features; each knows all classes from a certain one on."""
+    weight: Tensor
+    bias: Tensor
+    classes: Tensor
+    """[K]: which, among all."""
+    trust: float = 1.0
+    """How much its word counts among all classes."""
+
+    def __call__(self, features: Tensor) -> Tensor:
+        return linear(features, self.weight, self.bias)
+
+    def spread(self, scores: Tensor, classes: int, otherwise: float) -> Tensor:
+        """[B, C]: a column for each of all classes."""
+        found = scores.new_full((len(scores), classes), otherwise)
+        found[:, self.classes] = scores
+        return found
+
+
+@dataclass(frozen=True)
+class Readout:
+    """From the features of all working memories, and from common ones, to a score for every class.
+
+    Heads and discriminants that are trusted say among all classes what they say in a portion; else the score is the
+    portion's, by those that are trusted, and in it the class's, by all.
+    """
+
+    classes: int
+    """C"""
+    heads: Sequence[Layer]
+    discriminants: Sequence[Layer]
+    """In the last so many features."""
+    portions: Sequence[Sequence[int]] = ()
+    """The classes that were first taught together."""
 
     def __call__(self, features: Sequence[Tensor]) -> Tensor:
-        """[B, C]: what each head says of its own task's classes, and to that, where there are discriminants, the mean
-        of what those say that know a class. Features are those of each working memory, and what else is described.
-        """
-        heads = [
-            linear(own[:, : weight.shape[1]], weight, bias)
-            for own, (weight, bias) in zip(features, self.heads, strict=False)
+        """[B, C]. Features are those of each working memory, and those that are common to all classes."""
+        logits = [
+            head.spread(head(own[:, : head.weight.shape[1]]), self.classes, -torch.inf)
+            for own, head in zip(features, self.heads, strict=False)
         ]
-        logits = torch.cat(heads, dim=1)
-        if not self.discriminants:
-            return logits
-        total, answers = torch.zeros_like(logits), torch.zeros_like(logits[:1])
-        for own, (weight, bias) in zip(features[-len(self.discriminants) :], self.discriminants, strict=True):
-            first = logits.shape[1] - len(bias)
-            total[:, first:] += (linear(own, weight, bias) / TEMPERATURE).log_softmax(1)
-            answers[:, first:] += 1
-        return HEAD_WEIGHT * logits + total / answers
+        described = features[len(features) - len(self.discriminants) :]
+        posteriors = [
+            layer.spread((layer(own) / TEMPERATURE).log_softmax(1), self.classes, 0.0)
+            for own, layer in zip(described, self.discriminants, strict=True)
+        ]
+        in_portion = self.together(logits, posteriors)
+        if not posteriors or all(layer.trust == 1 for layer in self.heads):
+            return in_portion
+        among_all, scores = self.together(logits, posteriors, by_trust=True), torch.empty_like(in_portion)
+        for portion in self.portions:
+            mass = among_all[:, portion].logsumexp(1, keepdim=True)
+            scores[:, portion] = mass + in_portion[:, portion].log_softmax(1)
+        return scores
+
+    def together(self, logits: Sequence[Tensor], posteriors: Sequence[Tensor], by_trust: bool = False) -> Tensor:
+        """[B, C]: the most that a head says of a class, and the mean of what those discriminants say that know it."""
+        parts = []
+        if logits:
+            trusts = [head.trust if by_trust else 1.0 for head in self.heads]
+            best = self.rest(by_trust).to(logits[0])
+            for each, trust in zip(logits, trusts, strict=True):
+                best = torch.maximum(best, each * trust)
+            parts.append(best * HEAD_WEIGHT if posteriors else best)
+        if posteriors:
+            trusts = [layer.trust if by_trust else 1.0 for layer in self.discriminants]
+            total = torch.stack([each * trust for each, trust in zip(posteriors, trusts, strict=True)]).sum(0)
+            parts.append(total / self.answers(by_trust).to(total))
+        return sum(parts[1:], start=parts[0])
+
+    def rest(self, by_trust: bool) -> Tensor:
+        """[C]: what stands for a head's word on a class that none speaks for."""
+        trust = sum(head.trust for head in self.heads) / len(self.heads) if by_trust else 1.0
+        found = torch.full((self.classes,), REST * trust)
+        for head in self.heads:
+            found[head.classes] = -torch.inf
+        return found
+
+    def answers(self, by_trust: bool) -> Tensor:
+        """[C]: how many discriminants know each class, each as far as it is trusted."""
+        found = torch.zeros(self.classes)
+        for layer in self.discriminants:
+            found[layer.classes] += layer.trust if by_trust else 1.0
+        return found

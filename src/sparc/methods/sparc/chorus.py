@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 import torch
 from torch import Generator, Tensor, nn
 
-from sparc.data.augment import Augment
-from sparc.data.imageset import ImageSet
+from sparc.data.augment import Augment, Views
+from sparc.data.imageset import LARGEST_SIDE, ImageSet
 from sparc.data.stream import Task
 from sparc.errors import InputError
 from sparc.methods.method import ParameterGroup, Phase
@@ -28,8 +28,11 @@ from sparc.methods.sparc.sparc import SPARC, SparcSettings
 from sparc.nn.chorus import ChorusNet
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
+from sparc.nn.patches import PatchFeatures
 from sparc.nn.sparc import WorkingMemory
+from sparc.nn.start import SIDE, Start, StartFeatures
 
+V = TypeVar("V", bound=Views)
 Inherit = Literal["newest", "alike", "nothing"]
 PICTURES_FOR_PATCHES = 1000
 """Of the first task: patches are drawn from these."""
@@ -46,6 +49,11 @@ class ChorusSettings(SparcSettings):
     """Features in which each working memory describes classes; 0 leaves its answer to the head."""
     patches: int = 512
     """Features of small patches in which all classes are described, without training; 0 does without them."""
+    start: Start = "nothing"
+    """With lite0, classes are described in the features of a net that was pre-trained on ImageNet, instead of in
+    patches, and nothing is trained."""
+    start_size: int = SIDE
+    """Pixels each way that pictures are brought to for the start."""
     mirror: bool = True
     """Answer by the mean over a picture and its mirror image, where mirror images are learned from; --no-mirror looks
     once."""
@@ -55,13 +63,27 @@ class ChorusSettings(SparcSettings):
         for name in ("statistics", "patches"):
             if (count := getattr(self, name)) < 0:
                 raise InputError(f"--{name} {count} is no number of features: it must be at least 0")
+        if not 32 <= self.start_size <= LARGEST_SIDE:
+            raise InputError(f"--start-size {self.start_size} is out of range: choose from 32 to {LARGEST_SIDE}")
 
     def new_net(
         self, channels: int, image_size: tuple[int, int], flip: bool, generator: Generator | None = None
     ) -> ChorusNet:
         """A net that has learned nothing yet; `flip` says whether mirror images are learned from."""
+        if self.start != "nothing" and channels != 3:
+            raise InputError(f"--start {self.start} is for coloured pictures, and these have {channels} channels")
         shape = (channels, image_size, self.width, self.depth, self.shared)
-        return ChorusNet(*shape, generator, self.statistics, self.mirror and flip, self.patches)
+        start = StartFeatures.named(self.start, self.start_size)
+        return ChorusNet(*shape, generator, self.statistics, self.mirror and flip, self.patches, start)
+
+    @property
+    def describes_all(self) -> bool:
+        """Whether there are common features, in which every class is described."""
+        return self.patches > 0 or self.start != "nothing"
+
+    def views(self, augment: V) -> V | Augment:
+        """How pictures become what a net with these settings takes in: for a start, as they are."""
+        return augment if self.start == "nothing" else Augment((0.0,) * 3, (1 / 255,) * 3)
 
 
 class Chorus(SPARC):
@@ -73,16 +95,33 @@ class Chorus(SPARC):
     net: ChorusNet
     settings: ChorusSettings
 
+    def __init__(
+        self, settings: ChorusSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
+    ) -> None:
+        super().__init__(settings, channels, image_size, settings.views(augment), generator)
+        self.labels: Sequence[int] | None = None
+        """Which classes a task's are, among all; without it new ones."""
+        self.fewest = 0
+        """Pictures that a working memory is trained for, where there are common features to do without it."""
+
     def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> ChorusNet:
         flip = isinstance(self.augment, Augment) and self.augment.flip
         return cast(ChorusSettings, settings).new_net(channels, image_size, flip, self.generator)
 
     def begin_task(self, task: Task) -> None:
         older = self.net.memories()
-        super().begin_task(task)
+        if not self.wants_memory(task):
+            self.net.add_portion(len(task.classes), self.labels)
+            return
+        inherited = [portion.seen or 0 for portion in self.net.portions] if self.settings.inherit != "nothing" else []
+        memory = self.net.add_task(len(task.classes), self.labels, max(inherited, default=0) + len(task.train))
         if older and self.settings.inherit != "nothing":
-            chosen = self.most_alike(older, task.train) if self.settings.inherit == "alike" else older[-1]
-            self.net.memories()[-1].inherit(chosen)
+            memory.inherit(self.most_alike(older, task.train) if self.settings.inherit == "alike" else older[-1])
+
+    def wants_memory(self, task: Task) -> bool:
+        """Whether a working memory is trained: not on a start, nor for one class, which has nothing to be told from."""
+        enough = len(task.classes) > 1 and len(task.train) >= self.fewest
+        return self.net.common is None or (self.settings.start == "nothing" and enough)
 
     def features(self, pictures: ImageSet) -> Iterator[Tensor]:
         """Of each working memory in turn, by the inference form."""
@@ -92,11 +131,11 @@ class Chorus(SPARC):
             yield self.predict_batched(partial(_only, memory), pictures.images)
 
     def described(self, pictures: ImageSet) -> Iterator[Tensor]:
-        """What each voice hears of them in turn: features of each working memory, and of patches."""
+        """What each voice hears of them in turn: features of each working memory, and common ones."""
         if self.net.statistics:
             yield from self.features(pictures)
-        if self.net.patches is not None:
-            yield self.predict_batched(self.net.patches, pictures.images)
+        if self.net.common is not None:
+            yield self.predict_batched(self.net.common, pictures.images)
 
     def most_alike(self, memories: Sequence[WorkingMemory], pictures: ImageSet) -> WorkingMemory:
         """The one in whose features discriminants from half of the pictures tell most of the other half apart."""
@@ -110,20 +149,33 @@ class Chorus(SPARC):
         return memories[right.index(max(right))]
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        """Weight decay is for what is multiplied with many inputs, and not for vectors."""
+        """Weight decay is for what is multiplied with many inputs, and not for vectors. Without a working memory there
+        is nothing to train.
+        """
+        if not self.net.portions[-1].has_memory:
+            return []
         learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
         vectors = [parameter for parameter in learning if is_vector(parameter)]
         others = [parameter for parameter in learning if not is_vector(parameter)]
         return [Phase(recipe, parameters=[*others, ParameterGroup(vectors, weight_decay=0.0)])]
 
+    def one_pass(self, images: Tensor) -> Tensor:
+        return super().one_pass(images) if self.net.portions[-1].has_memory else self.net(images)
+
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        super().end_task(task)
-        patches, voice = self.net.patches, self.net.patch_voice
-        if patches is not None and voice is not None and not len(voice.gaussians):
+        if self.net.portions[-1].has_memory:
+            super().end_task(task)
+        common, voice = self.net.common, self.net.common_voice
+        if isinstance(common, PatchFeatures) and voice is not None and not len(voice.gaussians):
             chosen = torch.randperm(len(task.train), generator=self.generator)[:PICTURES_FOR_PATCHES]
-            patches.draw(self.augment.normalize(task.train.images[chosen]), self.generator)
-        self.net.add_statistics(self.described(task.train), task.train.labels)
+            common.draw(self.augment.normalize(task.train.images[chosen]), self.generator)
+        self.describe(task.train, task)
+
+    def describe(self, pictures: ImageSet, task: Task) -> None:
+        """Take in pictures of the task's classes."""
+        labels = torch.tensor(self.net.portions[-1].classes)[pictures.labels - task.classes.start]
+        self.net.add_statistics(self.described(pictures), labels)
 
     def parameters_by_owner(self) -> dict[str, int]:
         return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
