@@ -16,7 +16,17 @@ from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.learner import Effort, check_validation, forget, learn, new_model, read_folder, settings_of, suitable_recipe
+from sparc.learner import (
+    Effort,
+    check_validation,
+    forget,
+    learn,
+    new_model,
+    read_folder,
+    rename,
+    settings_of,
+    suitable_recipe,
+)
 from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
@@ -91,6 +101,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Take classes out for good."""
         check_is_fitted(self, "model_")
         self.model_ = forget(self.model_, [str(name) for name in classes])
+        return self
+
+    def rename(self, old: object, new: object) -> Self:
+        """Call a class by another name."""
+        check_is_fitted(self, "model_")
+        self.model_ = rename(self.model_, str(old), str(new))
         return self
 
     def predict_proba(self, pictures: Pictures) -> NDArray[np.float32]:

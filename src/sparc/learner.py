@@ -1,7 +1,8 @@
-"""Teaching a model, task after task, and making it forget: for the command line and `ContinualClassifier` alike."""
+"""Teaching a model, making it forget, and renaming what it knows: for the command line and `ContinualClassifier`."""
 
 import copy
 import time
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.chorus import Chorus, ChorusSettings
-from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
 from sparc.predictor import graded, outputs
@@ -161,6 +162,29 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
     return Model(net, info)
 
 
+def rename(model: Model, old: str, new: str, kind: Literal["class", "task"] = "class") -> Model:
+    """A new model that calls a class, in every task that has it, or a task, by another name; its answers stay."""
+    info = model.info
+    known = info.classes if kind == "class" else [task.name for task in info.tasks]
+    if old not in known:
+        raise unknown(kind, old, known)
+    new = unicodedata.normalize("NFC", new)  # as the names of folders are
+    _check_name(new)
+    if kind == "class" and info.numbered:
+        if not is_number(new):
+            raise InputError(f"the model's classes are numbers, and “{new}” is none: give a number")
+        new = str(int(new))  # as it is given back
+    if new in known:
+        raise InputError(f"the model has a {kind} “{new}” already: take another name")
+
+    def renamed(task: LearnedTask) -> LearnedTask:
+        if kind == "task":
+            return replace(task, name=new if task.name == old else task.name)
+        return replace(task, classes=tuple(new if name == old else name for name in task.classes))
+
+    return Model(model.net, replace(info, tasks=tuple(map(renamed, info.tasks))))
+
+
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
@@ -217,12 +241,16 @@ def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     if any(task.name == name for task in info.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):
-        if not text.strip() or not text.isprintable():
-            raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
-    if info.numbered and not all(name.removeprefix("-").isdecimal() for name in pictures.class_names):
+        _check_name(text)
+    if info.numbered and not all(map(is_number, pictures.class_names)):
         raise InputError("the model's classes are numbers, and these are not: make another model for them")
     if len(pictures.class_names) == 1 and shape.image_size[0] != shape.image_size[1]:
         raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
+
+
+def _check_name(text: str) -> None:
+    if not text.strip() or not text.isprintable():
+        raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
 
 
 def _share_of_newest(model: Model) -> float:
