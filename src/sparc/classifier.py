@@ -1,5 +1,6 @@
 """A classifier that anyone can teach from Python, and that drops into a scikit-learn pipeline."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from sparc.data.imageset import ImageSet, Splits
+from sparc.data.skipped import Skipped, told
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -62,6 +64,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         effort: Effort = "normal",
         epochs: int | None = None,
         validation: float = 0.1,
+        strict: bool = False,
         flip: bool = True,
         seed: int = 0,
     ) -> None:
@@ -78,11 +81,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.effort = effort
         self.epochs = epochs
         self.validation = validation
+        self.strict = strict
         self.flip = flip
         self.seed = seed
 
     def learn(self, pictures: Pictures, labels: Sequence[object] | None = None, name: str | None = None) -> Self:
-        """Learn a task: a folder of class folders, or pictures with a label each. What is known already stays."""
+        """Learn a task: a folder of class folders, or pictures with a label each. What is known already stays.
+
+        A warning names the pictures of a folder that cannot be read, and they are skipped, unless `strict` is set.
+        """
         self.model_ = self._taught(getattr(self, "model_", None), pictures, labels, name)
         return self
 
@@ -168,7 +175,11 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError("pictures need a label each, unless they are a folder of class folders")
             if model is not None:
                 model.info.shape.check_takes_pictures()
-            return read_folder(pictures, model, self.image_size, self.validation), False
+            skipped: list[Skipped] | None = None if self.strict else []
+            splits = read_folder(pictures, model, self.image_size, self.validation, skipped=skipped)
+            if skipped:
+                warnings.warn("\n".join(told(skipped)), stacklevel=4)
+            return splits, False
         shape = InputShape.suitable(pictures, self.image_size) if model is None else model.info.shape
         images = shape.images(pictures)
         given = np.asarray(labels)

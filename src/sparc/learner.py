@@ -15,6 +15,7 @@ from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.progress import Progress, no_progress
+from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
 from sparc.data.stream import Task
 from sparc.discovery import unknown
@@ -70,13 +71,21 @@ def check_validation(share: float) -> None:
 
 
 def read_folder(
-    folder: Path | str, model: Model | None, side: int | None, validation: float, progress: Progress = no_progress
+    folder: Path | str,
+    model: Model | None,
+    side: int | None,
+    validation: float,
+    progress: Progress = no_progress,
+    skipped: list[Skipped] | None = None,
 ) -> Splits:
-    """Pictures in class folders as a model takes them in; `side` is a new one's, which takes coloured squares."""
+    """Pictures in class folders as a model takes them in; `side` is a new one's, which takes coloured squares.
+
+    Those that cannot be read are added to `skipped`; without such a list the first of them is an error.
+    """
     if model is None:
-        return Folder(folder, side, validation).load(progress=progress)
+        return Folder(folder, side, validation, skipped).load(progress=progress)
     shape = model.info.shape
-    train, held_out = Folder(folder, shape.side, validation).load(progress=progress)
+    train, held_out = Folder(folder, shape.side, validation, skipped).load(progress=progress)
     return Splits(shape.suited(train), shape.suited(held_out))
 
 

@@ -194,7 +194,7 @@ def test_a_damaged_lzma_member_is_named(tmp_path):
     content = bytearray(path.read_bytes())
     content[60:200] = b"\xff" * 140
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"set\.zip cannot be read"):
+    with pytest.raises(InputError, match=r"set\.zip:a cannot be read"):
         list(archive.walk(path, every))
 
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
+from sparc.data.skipped import Skipped, told
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import Effort, check_validation, learn, new_model, read_folder, settings_of, suitable_recipe
@@ -57,6 +58,8 @@ class Learn:
     """Share of the pictures held out, to know when to stop and how good the model is."""
     threads: int = 1
     """Processor threads; nets as small as these gain little from a second one."""
+    strict: bool = False
+    """Stop at a picture that cannot be read, instead of passing it over."""
     json: bool = False
     """Print what was learned as JSON."""
     new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = NewModel()
@@ -81,19 +84,24 @@ def main(arguments: list[str]) -> int:
         bytes_before = given.model.stat().st_size if before else 0
         if before is not None:
             _check_same(given.model, before, arguments)
-        model = _learned(given, before)
+        skipped: list[Skipped] = []
+        model = _learned(given, before, skipped)
         save(model, given.model)
     if given.json:
-        print(json.dumps({"model": str(given.model), **asdict(model.info.tasks[-1])}))
+        learned = {"model": str(given.model), **asdict(model.info.tasks[-1])}
+        print(json.dumps({**learned, "skipped": [asdict(each) for each in skipped]}))
     else:
         _print(model, before, given.model.stat().st_size, bytes_before)
     return 0
 
 
-def _learned(given: Learn, before: Model | None) -> Model:
+def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Model:
     new = given.new_model
     with Display(given.model.name) as display:
-        pictures = read_folder(given.folder, before, new.image_size, given.validation, display.loading)
+        pass_over = None if given.strict else skipped
+        pictures = read_folder(given.folder, before, new.image_size, given.validation, display.loading, pass_over)
+        for line in told(skipped):
+            display.warn(line)
         model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = given.folder.resolve().name if given.name is None else given.name

@@ -8,11 +8,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Self
 
-from sparc.errors import InputError
+from sparc.errors import InputError, UnreadableError
 
 Wanted = Callable[[str], bool]
 
@@ -65,26 +65,32 @@ def names(path: Path, wanted: Wanted) -> list[str]:
 
 def read(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Name and content of the chosen files, in the order in which they are given; `path` is a folder or a zip."""
-    with _named(path):
-        if path.is_dir():
-            for name in chosen:
-                with (path / name).open("rb") as file:
-                    yield name, _content(file, os.fstat(file.fileno()).st_size, path / name)
-            return
-        with zipfile.ZipFile(path) as archive:
-            for name in chosen:
-                member = archive.getinfo(name)
-                if member.flag_bits & 1:
-                    raise InputError(f"{path}:{name} is encrypted: unpack the archive and name the folder")
-                with archive.open(member) as file:
-                    yield name, _content(file, member.file_size, f"{path}:{name}")
+    for name, content in read_each(path, chosen):
+        if isinstance(content, UnreadableError):
+            raise content
+        yield name, content
 
 
-def unreadable(path: Path | str, error: Exception) -> InputError:
+def read_each(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
+    """As `read`, with what is wrong with a file in the place of its content."""
+    with _named(path), nullcontext() if path.is_dir() else zipfile.ZipFile(path) as archive:
+        for name in chosen:
+            where = str(path / name) if archive is None else f"{path}:{name}"
+            content: bytes | UnreadableError
+            try:
+                content = _file_content(path / name) if archive is None else _member_content(archive, name, where)
+            except UnreadableError as error:
+                content = error
+            except _BROKEN as error:
+                content = unreadable(where, error)
+            yield name, content
+
+
+def unreadable(path: Path | str, error: Exception) -> UnreadableError:
     """What to tell about a file that its reader cannot get through."""
     reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
     where = getattr(error, "filename", None) or path
-    return InputError(f"{where} cannot be read ({reason}): fetch it again, or remove it")
+    return UnreadableError(where, f"cannot be read ({reason}): fetch it again, or remove it")
 
 
 @contextmanager
@@ -98,9 +104,24 @@ def _named(path: Path) -> Iterator[None]:
         raise unreadable(path, error) from error
 
 
+def _file_content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _content(file, os.fstat(file.fileno()).st_size, path)
+
+
+def _member_content(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
+    member = archive.getinfo(name)
+    if member.flag_bits & 1:
+        raise UnreadableError(where, "is encrypted: unpack the archive and name the folder")
+    with archive.open(member) as file:
+        return _content(file, member.file_size, where)
+
+
 def _content(file: IO[bytes], size: int, where: Path | str) -> bytes:
     if size > LARGEST:
-        raise InputError(f"{where} is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it")
+        raise UnreadableError(
+            where, f"is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it"
+        )
     return file.read(size)
 
 

@@ -5,7 +5,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,13 +17,16 @@ from torch import Tensor
 
 from sparc.data.archive import unreadable
 from sparc.data.progress import Progress
-from sparc.errors import InputError
+from sparc.data.skipped import Skipped
+from sparc.errors import InputError, UnreadableError
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 """Pillow knows dozens more; their parsers are old and nobody's photographs need them."""
 EXTENSIONS = frozenset(
     ".png .jpg .jpeg .jpe .jfif .webp .bmp .dib .gif .tif .tiff .ppm .pgm .pbm .pnm .apng".split()  # noqa: SIM905
 )
+Named = tuple[str, bytes | UnreadableError]
+"""A picture file's name and its content, or what kept it from being read."""
 PIXELS = 64_000_000
 """The largest picture that is decoded, checked before a byte of it is."""
 
@@ -79,22 +82,33 @@ def short_side(path: Path) -> int:
 
 
 def decode_all(
-    pictures: Iterable[tuple[str, bytes]],
+    pictures: Iterable[Named],
     count: int,
     size: int,
     progress: Progress,
     *,
     resize: bool,
+    skipped: MutableMapping[int, Skipped] | None = None,
 ) -> Tensor:
     """N × RGB × `size` × `size` from `count` names and contents; without `resize` another size is an error.
 
     Some chunks are decoded at a time, straight into the result, so that hardly more than the result is ever in memory.
+    Those that cannot be read are put into `skipped`, by their indices, and the result is without them; where that is
+    None, the first of them is an error.
     """
     images = np.empty((count, 3, size, size), dtype=np.uint8)
 
-    def work(start: int, chunk: list[tuple[str, bytes]]) -> int:
+    def work(start: int, chunk: list[Named]) -> int:
         for index, (name, data) in enumerate(chunk, start):
-            pixels = decode(data, name, size if resize else None)
+            try:
+                if isinstance(data, UnreadableError):
+                    raise data
+                pixels = decode(data, name, size if resize else None)
+            except UnreadableError as error:
+                if skipped is None:
+                    raise
+                skipped[index] = Skipped(name, error.reason)  # not the error, whose traceback holds the content
+                continue
             if pixels.shape != (size, size, 3):
                 height, width, _ = pixels.shape
                 raise InputError(
@@ -120,6 +134,11 @@ def decode_all(
             pool.shutdown(cancel_futures=True)
             raise
     assert done == count
+    if skipped:
+        kept = [index for index in range(count) if index not in skipped]
+        for place, index in enumerate(kept):  # within the array, as a second one may be too large for the memory
+            images[place] = images[index]
+        images.resize((len(kept), *images.shape[1:]), refcheck=False)
     return torch.from_numpy(images)
 
 
@@ -129,12 +148,12 @@ def to_grey(images: Tensor) -> Tensor:
     return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)[:, None]
 
 
-def _chunks(pictures: Iterable[tuple[str, bytes]]) -> Iterator[tuple[int, list[tuple[str, bytes]]]]:
+def _chunks(pictures: Iterable[Named]) -> Iterator[tuple[int, list[Named]]]:
     start, total = 0, 0
-    chunk: list[tuple[str, bytes]] = []
-    for picture in pictures:
-        chunk.append(picture)
-        total += len(picture[1])
+    chunk: list[Named] = []
+    for name, data in pictures:
+        chunk.append((name, data))
+        total += 0 if isinstance(data, UnreadableError) else len(data)
         if len(chunk) == _CHUNK_PICTURES or total > _CHUNK_BYTES:
             yield start, chunk
             start, total, chunk = start + len(chunk), 0, []
@@ -189,15 +208,15 @@ def _eight_bits(grey: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
     return ((grey - low) * (255 / (top - low))).round().astype(np.uint8)
 
 
-def _refused(name: str, error: Exception) -> InputError:
+def _refused(name: str, error: Exception) -> UnreadableError:
     if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit is higher, but it comes first
         return _too_large(name)
     reason = "it is no picture of a known kind" if isinstance(error, UnidentifiedImageError) else str(error)
-    return InputError(f"{name} cannot be decoded ({reason or type(error).__name__}): repair or remove it")
+    return UnreadableError(name, f"cannot be decoded ({reason or type(error).__name__}): repair or remove it")
 
 
-def _too_large(name: str) -> InputError:
-    return InputError(f"{name} has more than {PIXELS // 10**6} million pixels: make it smaller")
+def _too_large(name: str) -> UnreadableError:
+    return UnreadableError(name, f"has more than {PIXELS // 10**6} million pixels: make it smaller")
 
 
 class _Quiet:

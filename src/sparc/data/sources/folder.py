@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-from sparc.data.archive import names, read
+from sparc.data.archive import names, read_each
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
 from sparc.data.pictures import decode_all, is_hidden, is_picture, short_side
 from sparc.data.progress import Progress, no_progress
+from sparc.data.skipped import Skipped
 from sparc.data.sources.source import Source
-from sparc.errors import InputError
+from sparc.errors import InputError, UnreadableError
 
 Classes = Mapping[str, Sequence[str]]
 """The pictures of each class, by its name, as paths relative to the folder."""
@@ -35,11 +37,20 @@ class Folder(Source):
 
     Of a class with a single picture nothing can be held out: it has no test picture, so that a `Stream`, which tests
     every class, refuses it.
+
+    Pictures that cannot be read are added to `skipped`; without such a list the first of them is an error. They count
+    when a class is split, so that the others stay where they are when one is repaired or removed.
     """
 
     title = "Folder"
 
-    def __init__(self, path: Path | str, size: int | None = None, test_share: float = 0.2) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        size: int | None = None,
+        test_share: float = 0.2,
+        skipped: list[Skipped] | None = None,
+    ) -> None:
         if size is not None and not SMALLEST_SIDE <= size <= LARGEST_SIDE:
             raise InputError(f"a picture size of {size} is out of range: choose from {SMALLEST_SIDE} to {LARGEST_SIDE}")
         if not 0 < test_share < 1:
@@ -47,6 +58,7 @@ class Folder(Source):
         self.path = Path(path)
         self.size = size
         self.test_share = test_share
+        self.skipped = skipped
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         """Read the folder; `data` plays no part, as the folder is named already."""
@@ -61,18 +73,22 @@ class Folder(Source):
         classes = class_folders(path)
         test = {name: _chosen(pictures, self.test_share) for name, pictures in classes.items()}
         train = {name: sorted({*pictures} - {*test[name]}) for name, pictures in classes.items()}
-        size = self.size or _usual_size(path, classes)
-        return Splits(read_classes(path, train, size, progress), read_classes(path, test, size, progress))
+        size = self._size(path, classes)
+        return Splits(self._read(path, train, size, progress), self._read(path, test, size, progress, may_lack=True))
 
     def _given(self, train: Path, test: Path, progress: Progress) -> Splits:
         train_classes, test_classes = class_folders(train), class_folders(test)
         for name in sorted(train_classes.keys() ^ test_classes.keys()):
             has, lacks = (train, test) if name in train_classes else (test, train)
             raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes")
-        size = self.size or _usual_size(train, train_classes)
-        return Splits(
-            read_classes(train, train_classes, size, progress), read_classes(test, test_classes, size, progress)
-        )
+        size = self._size(train, train_classes)
+        return Splits(self._read(train, train_classes, size, progress), self._read(test, test_classes, size, progress))
+
+    def _size(self, path: Path, classes: Classes) -> int:
+        return self.size or _usual_size(path, classes, strict=self.skipped is None)
+
+    def _read(self, path: Path, classes: Classes, size: int, progress: Progress, *, may_lack: bool = False) -> ImageSet:
+        return read_classes(path, classes, size, progress, self.skipped, may_lack=may_lack)
 
 
 def part_folders(path: Path) -> dict[str, Path]:
@@ -106,13 +122,41 @@ def class_folders(path: Path) -> Classes:
     return dict(sorted(classes.items()))
 
 
-def read_classes(path: Path, classes: Classes, size: int, progress: Progress) -> ImageSet:
-    """The pictures, class after class, decoded and brought to one size."""
+def read_classes(
+    path: Path,
+    classes: Classes,
+    size: int,
+    progress: Progress,
+    skipped: list[Skipped] | None = None,
+    *,
+    may_lack: bool = False,
+) -> ImageSet:
+    """The pictures, class after class, decoded and brought to one size.
+
+    Those that cannot be read are added to `skipped`; without such a list the first of them is an error. A class that
+    has none left is one in any case, unless some `may_lack` pictures.
+    """
     chosen = [picture for pictures in classes.values() for picture in pictures]
-    contents = ((str(path / name), content) for name, content in read(path, chosen))
-    images = decode_all(contents, len(chosen), size, progress, resize=True)
+    contents = ((str(path / name), content) for name, content in read_each(path, chosen))
+    lost: dict[int, Skipped] = {}
+    images = decode_all(contents, len(chosen), size, progress, resize=True, skipped=None if skipped is None else lost)
     counts = torch.tensor([len(pictures) for pictures in classes.values()])
-    return ImageSet(images, torch.arange(len(classes)).repeat_interleave(counts), tuple(classes))
+    labels = torch.arange(len(classes)).repeat_interleave(counts)
+    if skipped is not None and lost:
+        skipped += [lost[index] for index in sorted(lost)]
+        labels = labels[[index not in lost for index in range(len(chosen))]]
+        if not may_lack:
+            _check_some_are_left(path, tuple(classes), labels, lost)
+    return ImageSet(images, labels, tuple(classes))
+
+
+def _check_some_are_left(path: Path, classes: Sequence[str], labels: Tensor, lost: Mapping[int, Skipped]) -> None:
+    first = lost[min(lost)]
+    if not len(labels):
+        raise InputError(f"no picture in {path} can be read, {first.path} for one: {first.reason}")
+    for name, count in zip(classes, labels.bincount(minlength=len(classes)).tolist(), strict=True):
+        if not count:
+            raise InputError(f"no picture of the class “{name}” in {path} can be read: repair some, or remove it")
 
 
 def _visible_folders(path: Path) -> list[Path]:
@@ -142,10 +186,16 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
     return sorted(by_digest[:count])
 
 
-def _usual_size(path: Path, classes: Classes) -> int:
+def _usual_size(path: Path, classes: Classes, *, strict: bool) -> int:
     pictures = [picture for members in classes.values() for picture in members]
-    measured = pictures[:: math.ceil(len(pictures) / _MEASURED)]
-    return suitable_size([short_side(path / picture) for picture in measured])
+    sides = []
+    for picture in pictures[:: math.ceil(len(pictures) / _MEASURED)]:
+        try:
+            sides.append(short_side(path / picture))
+        except UnreadableError:
+            if strict:
+                raise
+    return suitable_size(sides)
 
 
 def suitable_size(short_sides: Sequence[int]) -> int:
