@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from sparc.data.imageset import ImageSet, Splits
+from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
@@ -52,6 +53,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         image_size: int | None = None,
+        picture_fit: Fit = "crop",
         width: float = ChorusSettings.width,
         depth: int | None = ChorusSettings.depth,
         shared: float = ChorusSettings.shared,
@@ -69,6 +71,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
     ) -> None:
         self.image_size = image_size
+        self.picture_fit = picture_fit  # `fit` is scikit-learn's
         self.width = width
         self.depth = depth
         self.shared = shared
@@ -153,7 +156,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """A classifier that goes on from a model file."""
         model = load(Path(path))
-        made = cls(**asdict(model.info.settings), flip=model.info.flip, seed=model.info.seed)
+        info = model.info
+        made = cls(**asdict(info.settings), picture_fit=info.shape.fit, flip=info.flip, seed=info.seed)
         made.model_ = model
         return made
 
@@ -162,7 +166,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Model:
         splits, numbered = self._splits(pictures, labels, model)
         if model is None:
-            model = new_model(splits.train, settings_of(self), self.seed, self.flip, numbered)
+            model = new_model(splits.train, settings_of(self), self.seed, self.flip, numbered, self.picture_fit)
         elif numbered is not model.info.numbered:
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
         recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
@@ -176,11 +180,13 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if model is not None:
                 model.info.shape.check_takes_pictures()
             skipped: list[Skipped] | None = None if self.strict else []
-            splits = read_folder(pictures, model, self.image_size, self.validation, skipped=skipped)
+            splits = read_folder(
+                pictures, model, self.image_size, self.validation, fit=self.picture_fit, skipped=skipped
+            )
             if skipped:
                 warnings.warn("\n".join(told(skipped)), stacklevel=4)
             return splits, False
-        shape = InputShape.suitable(pictures, self.image_size) if model is None else model.info.shape
+        shape = InputShape.suitable(pictures, self.image_size, self.picture_fit) if model is None else model.info.shape
         images = shape.images(pictures)
         given = np.asarray(labels)
         if len(given) != len(images) or given.ndim != 1:

@@ -14,6 +14,7 @@ import torch
 from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
+from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
@@ -76,16 +77,17 @@ def read_folder(
     side: int | None,
     validation: float,
     progress: Progress = no_progress,
+    fit: Fit = "crop",
     skipped: list[Skipped] | None = None,
 ) -> Splits:
-    """Pictures in class folders as a model takes them in; `side` is a new one's, which takes coloured squares.
+    """Pictures in class folders as a model takes them in; `side` and `fit` are a new one's, of coloured squares.
 
     Those that cannot be read are added to `skipped`; without such a list the first of them is an error.
     """
     if model is None:
-        return Folder(folder, side, validation, skipped).load(progress=progress)
+        return Folder(folder, side, validation, fit, skipped).load(progress=progress)
     shape = model.info.shape
-    train, held_out = Folder(folder, shape.side, validation, skipped).load(progress=progress)
+    train, held_out = Folder(folder, shape.side, validation, shape.fit, skipped).load(progress=progress)
     return Splits(shape.suited(train), shape.suited(held_out))
 
 
@@ -95,10 +97,15 @@ def settings_of(holder: object) -> ChorusSettings:
 
 
 def new_model(
-    pictures: ImageSet, settings: ChorusSettings, seed: int, flip: bool = True, numbered: bool = False
+    pictures: ImageSet,
+    settings: ChorusSettings,
+    seed: int,
+    flip: bool = True,
+    numbered: bool = False,
+    fit: Fit = "crop",
 ) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
-    shape = InputShape(pictures.channels, pictures.size)
+    shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
         settings = replace(settings, depth=suitable_depth(pictures.size))
     augment = Augment.fitted(pictures)

@@ -12,6 +12,7 @@ from rich.markup import escape
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
+from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -29,6 +30,8 @@ class NewModel(ChorusSettings):
 
     image_size: int | None = None
     """Side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first."""
+    fit: Fit = "crop"
+    """Of a picture that is no square the centre is learned, or all of it, padded with the mean colour of its edge."""
     no_flip: bool = False
     """Do not learn mirror images as well; for letters and the like."""
     seed: int = 0
@@ -99,10 +102,12 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
     new = given.new_model
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        pictures = read_folder(given.folder, before, new.image_size, given.validation, display.loading, pass_over)
+        pictures = read_folder(
+            given.folder, before, new.image_size, given.validation, display.loading, new.fit, pass_over
+        )
         for line in told(skipped):
             display.warn(line)
-        model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip)
+        model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip, fit=new.fit)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = given.folder.resolve().name if given.name is None else given.name
         return learn(model, pictures, name, recipe, display)
@@ -114,7 +119,7 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
     info.shape.check_takes_pictures(path)
     flags = {"no_flip": not info.flip, "mirror": info.settings.mirror}
     settings = {name: value for name, value in asdict(info.settings).items() if name not in flags}
-    own = NewModel(**settings, image_size=info.shape.side, seed=info.seed)
+    own = NewModel(**settings, image_size=info.shape.side, fit=info.shape.fit, seed=info.seed)
 
     @dataclass(frozen=True)
     class Again(Learn):

@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        pictures = read_classes(folder, classes, shape.side, display.loading, pass_over)
+        pictures = read_classes(folder, classes, shape.side, display.loading, shape.fit, pass_over)
         for line in told(skipped):
             display.warn(line)
     found = confusion(model, shape.suited(pictures))

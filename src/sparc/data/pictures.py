@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,6 +28,8 @@ EXTENSIONS = frozenset(
 )
 Named = tuple[str, bytes | UnreadableError]
 """A picture file's name and its content, or what kept it from being read."""
+Fit = Literal["crop", "pad"]
+"""How a picture becomes a square: its centre is cut out, or it is padded with the mean colour of its edge."""
 PIXELS = 64_000_000
 """The largest picture that is decoded, checked before a byte of it is."""
 
@@ -59,26 +62,31 @@ def is_picture(name: str) -> bool:
     return not any(map(is_hidden, parts)) and os.path.splitext(parts[-1])[1].lower() in EXTENSIONS  # noqa: PTH122 - a name, not a path
 
 
-def decode(data: bytes, name: str, size: int | None = None) -> NDArray[np.uint8]:
-    """Height × width × RGB; with a `size`, the centre square brought to that many pixels a side."""
+def decode(data: bytes, name: str, size: int | None = None, fit: Fit = "crop") -> NDArray[np.uint8]:
+    """Height × width × RGB; with a `size`, a square of that many pixels a side."""
     with _quiet:
-        return _prepared(_open(io.BytesIO(data), name), name, size)
+        return _prepared(_open(io.BytesIO(data), name), name, size, fit)
 
 
-def from_pillow(image: Image.Image, name: str, size: int | None = None) -> NDArray[np.uint8]:
+def from_pillow(image: Image.Image, name: str, size: int | None = None, fit: Fit = "crop") -> NDArray[np.uint8]:
     """As `decode`, of a picture that somebody has opened already."""
     with _quiet:
-        return _prepared(image, name, size)
+        return _prepared(image, name, size, fit)
 
 
-def short_side(path: Path) -> int:
-    """The smaller of height and width, read from the file's header alone."""
+def square_side(path: Path, fit: Fit = "crop") -> int:
+    """The side of the square that a picture is cut or padded to, read from the file's header alone."""
     with _quiet:
         try:
             with path.open("rb") as file:
-                return min(_open(file, str(path)).size)
+                return side_of(_open(file, str(path)), fit)
         except OSError as error:
             raise unreadable(path, error) from error
+
+
+def side_of(image: Image.Image, fit: Fit) -> int:
+    """The side of the square that a picture is cut or padded to."""
+    return max(image.size) if fit == "pad" else min(image.size)
 
 
 def decode_all(
@@ -87,10 +95,10 @@ def decode_all(
     size: int,
     progress: Progress,
     *,
-    resize: bool,
+    fit: Fit | None,
     skipped: MutableMapping[int, Skipped] | None = None,
 ) -> Tensor:
-    """N × RGB × `size` × `size` from `count` names and contents; without `resize` another size is an error.
+    """N × RGB × `size` × `size` from `count` names and contents; without a `fit` another size is an error.
 
     Some chunks are decoded at a time, straight into the result, so that hardly more than the result is ever in memory.
     Those that cannot be read are put into `skipped`, by their indices, and the result is without them; where that is
@@ -103,7 +111,7 @@ def decode_all(
             try:
                 if isinstance(data, UnreadableError):
                     raise data
-                pixels = decode(data, name, size if resize else None)
+                pixels = decode(data, name) if fit is None else decode(data, name, size, fit)
             except UnreadableError as error:
                 if skipped is None:
                     raise
@@ -171,21 +179,42 @@ def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
     return image
 
 
-def _prepared(image: Image.Image, name: str, size: int | None) -> NDArray[np.uint8]:
+def _prepared(image: Image.Image, name: str, size: int | None, fit: Fit) -> NDArray[np.uint8]:
     try:
         if size is not None:
-            scale = 2 * size / min(image.size)  # twice the size leaves the filter below something to work on
-            image.draft(None, (round(image.width * scale), round(image.height * scale)))
+            scale = 2 * size / side_of(image, fit)  # twice the size leaves the filter below something to work on
+            image.draft(None, (max(round(image.width * scale), 1), max(round(image.height * scale), 1)))
         turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
         image = _rgb(image)
         if size is not None and image.size != (size, size):
-            side = min(image.size)
-            left, top = (image.width - side) / 2, (image.height - side) / 2
-            box = (left, top, left + side, top + side)
-            image = image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0)
-        return np.asarray(image if turn is None else image.transpose(turn))
+            image = _resized(image, size, fit)
+        pixels = np.asarray(image if turn is None else image.transpose(turn))
+        return pixels if size is None else _padded(pixels, size)
     except Exception as error:  # as above
         raise _refused(name, error) from error
+
+
+def _resized(image: Image.Image, size: int, fit: Fit) -> Image.Image:
+    """The centre square, or all of the picture with its longer side, brought to so many pixels."""
+    side = side_of(image, fit)
+    width, height = (min(side, length) for length in image.size)
+    left, top = (image.width - width) / 2, (image.height - height) / 2
+    target = max(round(size * width / side), 1), max(round(size * height / side), 1)
+    box = (left, top, left + width, top + height)
+    return image.resize(target, Image.Resampling.BICUBIC, box, reducing_gap=3.0)
+
+
+def _padded(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """In the middle of a square of so many pixels a side, the rest of which has the mean colour of the edge."""
+    height, width, _ = pixels.shape
+    if (height, width) == (size, size):
+        return pixels
+    edge = np.concatenate((pixels[0], pixels[-1], pixels[1:-1, 0], pixels[1:-1, -1]))
+    square = np.empty((size, size, 3), np.uint8)
+    square[:] = edge.mean(0).round()
+    top, left = (size - height) // 2, (size - width) // 2
+    square[top : top + height, left : left + width] = pixels
+    return square
 
 
 def _rgb(image: Image.Image) -> Image.Image:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sparc.data.archive import names, read_each
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
-from sparc.data.pictures import decode_all, is_hidden, is_picture, short_side
+from sparc.data.pictures import Fit, decode_all, is_hidden, is_picture, square_side
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources.source import Source
@@ -49,6 +49,7 @@ class Folder(Source):
         path: Path | str,
         size: int | None = None,
         test_share: float = 0.2,
+        fit: Fit = "crop",
         skipped: list[Skipped] | None = None,
     ) -> None:
         if size is not None and not SMALLEST_SIDE <= size <= LARGEST_SIDE:
@@ -58,6 +59,7 @@ class Folder(Source):
         self.path = Path(path)
         self.size = size
         self.test_share = test_share
+        self.fit = fit
         self.skipped = skipped
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
@@ -85,10 +87,10 @@ class Folder(Source):
         return Splits(self._read(train, train_classes, size, progress), self._read(test, test_classes, size, progress))
 
     def _size(self, path: Path, classes: Classes) -> int:
-        return self.size or _usual_size(path, classes, strict=self.skipped is None)
+        return self.size or _usual_size(path, classes, self.fit, strict=self.skipped is None)
 
     def _read(self, path: Path, classes: Classes, size: int, progress: Progress, *, may_lack: bool = False) -> ImageSet:
-        return read_classes(path, classes, size, progress, self.skipped, may_lack=may_lack)
+        return read_classes(path, classes, size, progress, self.fit, self.skipped, may_lack=may_lack)
 
 
 def part_folders(path: Path) -> dict[str, Path]:
@@ -127,6 +129,7 @@ def read_classes(
     classes: Classes,
     size: int,
     progress: Progress,
+    fit: Fit = "crop",
     skipped: list[Skipped] | None = None,
     *,
     may_lack: bool = False,
@@ -139,7 +142,7 @@ def read_classes(
     chosen = [picture for pictures in classes.values() for picture in pictures]
     contents = ((str(path / name), content) for name, content in read_each(path, chosen))
     lost: dict[int, Skipped] = {}
-    images = decode_all(contents, len(chosen), size, progress, resize=True, skipped=None if skipped is None else lost)
+    images = decode_all(contents, len(chosen), size, progress, fit=fit, skipped=None if skipped is None else lost)
     counts = torch.tensor([len(pictures) for pictures in classes.values()])
     labels = torch.arange(len(classes)).repeat_interleave(counts)
     if skipped is not None and lost:
@@ -186,22 +189,22 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
     return sorted(by_digest[:count])
 
 
-def _usual_size(path: Path, classes: Classes, *, strict: bool) -> int:
+def _usual_size(path: Path, classes: Classes, fit: Fit, *, strict: bool) -> int:
     pictures = [picture for members in classes.values() for picture in members]
     sides = []
     for picture in pictures[:: math.ceil(len(pictures) / _MEASURED)]:
         try:
-            sides.append(short_side(path / picture))
+            sides.append(square_side(path / picture, fit))
         except UnreadableError:
             if strict:
                 raise
     return suitable_size(sides)
 
 
-def suitable_size(short_sides: Sequence[int]) -> int:
+def suitable_size(sides: Sequence[int]) -> int:
     """The median, down to a multiple of 32 and within 32 to 96, where small nets learn in minutes.
 
     >>> [suitable_size(sides) for sides in ([20], [48], [70, 500, 90], [4000], [])]
     [32, 32, 64, 96, 32]
     """
-    return min(max(int(statistics.median(short_sides or [0])) // 32 * 32, 32), 96)
+    return min(max(int(statistics.median(sides or [0])) // 32 * 32, 32), 96)
