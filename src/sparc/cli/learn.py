@@ -14,6 +14,7 @@ from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
+from sparc.data.tree import title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import Effort, check_validation, learn, new_model, read_folder, settings_of, suitable_recipe
@@ -46,11 +47,11 @@ class NewModel(ChorusSettings):
 @dataclass(frozen=True)
 class Learn:
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    """Holds one folder of pictures a class."""
+    """Holds one folder of pictures a class; or a zip or a tar of such folders."""
     model: Path
     """The model file; made if it is not there, else a task is added to it."""
     name: str | None = None
-    """What the task is called; without it the folder's name."""
+    """What the task is called; without it as the folder, or the archive, is."""
     quick: bool = False
     """Less than half of the usual time, for a first look."""
     thorough: bool = False
@@ -109,7 +110,7 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
             display.warn(line)
         model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip, fit=new.fit)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
-        name = given.folder.resolve().name if given.name is None else given.name
+        name = title(given.folder) if given.name is None else given.name
         return learn(model, pictures, name, recipe, display)
 
 

@@ -13,6 +13,7 @@ from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
 from sparc.data.skipped import Skipped, told
 from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
+from sparc.data.tree import Tree
 from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.model_file import load_taught
@@ -27,7 +28,7 @@ class Test:
     model: ModelFile
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Holds one folder of pictures a class, named as the model calls it, or `test` with such folders; not every class
-    need be there."""
+    need be there. A zip or a tar of them does as well."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
     json: bool = False
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     model = load_taught(given.model)
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
-    folder = folder_to_test(given.folder)
+    folder = folder_to_test(Tree.at(given.folder))
     classes = class_folders(folder)
     known = model.info.classes
     for name in classes:

@@ -5,7 +5,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -84,6 +84,12 @@ def square_side(path: Path, fit: Fit = "crop") -> int:
             raise unreadable(path, error) from error
 
 
+def square_side_of(data: bytes | UnreadableError, name: str, fit: Fit = "crop") -> int:
+    """As `square_side`, from a file's content."""
+    with _quiet:
+        return side_of(_open(io.BytesIO(_readable(data)), name), fit)
+
+
 def side_of(image: Image.Image, fit: Fit) -> int:
     """The side of the square that a picture is cut or padded to."""
     return max(image.size) if fit == "pad" else min(image.size)
@@ -97,21 +103,24 @@ def decode_all(
     *,
     fit: Fit | None,
     skipped: MutableMapping[int, Skipped] | None = None,
+    places: Mapping[str, int] | None = None,
 ) -> Tensor:
     """N × RGB × `size` × `size` from `count` names and contents; without a `fit` another size is an error.
 
     Some chunks are decoded at a time, straight into the result, so that hardly more than the result is ever in memory.
+    Where pictures do not come in the order of the result, `places` has the index of each by its name.
+
     Those that cannot be read are put into `skipped`, by their indices, and the result is without them; where that is
     None, the first of them is an error.
     """
     images = np.empty((count, 3, size, size), dtype=np.uint8)
 
     def work(start: int, chunk: list[Named]) -> int:
-        for index, (name, data) in enumerate(chunk, start):
+        for number, (name, data) in enumerate(chunk, start):
+            index = number if places is None else places[name]
             try:
-                if isinstance(data, UnreadableError):
-                    raise data
-                pixels = decode(data, name) if fit is None else decode(data, name, size, fit)
+                content = _readable(data)
+                pixels = decode(content, name) if fit is None else decode(content, name, size, fit)
             except UnreadableError as error:
                 if skipped is None:
                     raise
@@ -167,6 +176,12 @@ def _chunks(pictures: Iterable[Named]) -> Iterator[tuple[int, list[Named]]]:
             start, total, chunk = start + len(chunk), 0, []
     if chunk:
         yield start, chunk
+
+
+def _readable(data: bytes | UnreadableError) -> bytes:
+    if isinstance(data, UnreadableError):
+        raise data
+    return data
 
 
 def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
