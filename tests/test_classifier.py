@@ -140,6 +140,17 @@ def test_forgetting_takes_a_class_out(taught: ContinualClassifier, splits: Split
         taught.forget(9)
 
 
+def test_a_class_goes_by_another_name(taught: ContinualClassifier, splits: Splits) -> None:
+    images, _ = some(splits, 0, 1)
+    before = taught.predict_proba(images)
+    assert taught.rename(1, -70).classes_.tolist() == [0, -70, 2, 3, 4]
+    assert np.array_equal(taught.predict_proba(images), before)
+    for new, sentence in (("one", "“one” is none"), ("٣", "is none"), ("04", "has a class “4” already")):
+        with pytest.raises(InputError, match=sentence):
+            taught.rename(0, new)
+    assert taught.rename(-70, 1).classes_.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_heads_that_are_kept_answer_to_the_bit_as_before(splits: Splits) -> None:
     classifier = ContinualClassifier(**QUICK, statistics=0, patches=0)
     for labels in ((0, 1, 2), (3, 4)):

@@ -126,6 +126,7 @@ def test_what_the_file_says(exported: tuple[Model, Exported]) -> None:
     assert json.loads(facts["classes"]) == ["crow", "Möwe", "heron", "wren"]
     assert json.loads(facts["tasks"]) == ["task 0", "task 1", "task 2"]
     assert json.loads(facts["image_size"]) == [16, 12]
+    assert facts["fit"] == "crop"
     assert (facts["format"], facts["version"]) == ("sparc-onnx", "1")
     assert facts["producer"].startswith("sparc ")
     assert [entry.version for entry in written.opset_import] == [17]

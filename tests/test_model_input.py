@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps, ImageStat
 from torch import Tensor
 
 import sparc.cli.export
@@ -28,12 +28,23 @@ COLOURS = ("red", "green", "blue", "yellow", "#123456", "#fedcba", "white", "bla
 CLASSES = ("cat", "dog", "eel")
 
 
-def reference(picture: Image.Image, channels: int) -> Tensor:
+def reference(picture: Image.Image, shape: InputShape) -> Tensor:
     """What the model should be given, by Pillow alone."""
+    kind = "L" if shape.channels == 1 else "RGB"
+    if shape.fit == "pad":
+        whole = picture.resize((16, round(16 * 24 / 40)), Image.Resampling.BICUBIC, reducing_gap=3.0)
+        edge = ImageOps.crop(whole, 1)
+        colour = [
+            (stat - inner) / (16 * 10 - 14 * 8)
+            for stat, inner in zip(ImageStat.Stat(whole).sum, ImageStat.Stat(edge).sum, strict=True)
+        ]
+        square = Image.new("RGB", (16, 16), tuple(map(round, colour)))
+        square.paste(whole, (0, 3))
+        return torch.tensor(np.asarray(square.convert(kind))).reshape(16, 16, shape.channels)
     side = min(picture.size)
     left, top = (picture.width - side) // 2, (picture.height - side) // 2
     square = picture.resize((16, 16), Image.Resampling.BICUBIC, (left, top, left + side, top + side), reducing_gap=3.0)
-    return torch.tensor(np.asarray(square.convert("L" if channels == 1 else "RGB"))).reshape(16, 16, channels)
+    return torch.tensor(np.asarray(square.convert(kind))).reshape(16, 16, shape.channels)
 
 
 @pytest.fixture
@@ -49,12 +60,12 @@ def pictures(tmp_path: Path) -> list[Path]:
     return paths
 
 
-@pytest.fixture(params=[1, 3], ids=["grey", "coloured"])
+@pytest.fixture(params=[(1, "crop"), (3, "crop"), (1, "pad"), (3, "pad")], ids=str)
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    channels: int = request.param
+    channels, fit = request.param
     info = replace(
         INFO,
-        shape=InputShape(channels, (16, 16)),
+        shape=InputShape(channels, (16, 16), fit),
         settings=ChorusSettings(width=1 / 16, depth=1, statistics=0, patches=0),
         mean=(0.5,) * channels,
         std=(0.25,) * channels,
@@ -72,7 +83,7 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def expected(model: Path, pictures: Sequence[Path]) -> Tensor:
     """Probabilities."""
     loaded = load(model)
-    images = [reference(Image.open(path), loaded.info.shape.channels) for path in pictures]
+    images = [reference(Image.open(path), loaded.info.shape) for path in pictures]
     probabilities = scores(loaded, torch.stack(images).movedim(3, 1)).softmax(1)
     assert len(probabilities.argmax(1).unique()) > 1, "or else every input would do"
     return probabilities

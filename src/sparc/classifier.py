@@ -1,5 +1,6 @@
 """A classifier that anyone can teach from Python, and that drops into a scikit-learn pipeline."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from sparc.data.imageset import ImageSet, Splits
+from sparc.data.pictures import Fit
+from sparc.data.skipped import Skipped, told
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -24,6 +27,7 @@ from sparc.learner import (
     learn,
     new_model,
     read_folder,
+    rename,
     settings_of,
     suitable_recipe,
 )
@@ -51,6 +55,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         image_size: int | None = None,
+        picture_fit: Fit = "crop",
         width: float = ChorusSettings.width,
         depth: int | None = ChorusSettings.depth,
         shared: float = ChorusSettings.shared,
@@ -65,10 +70,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         effort: Effort = "normal",
         epochs: int | None = None,
         validation: float = 0.1,
+        strict: bool = False,
         flip: bool = True,
         seed: int = 0,
     ) -> None:
         self.image_size = image_size
+        self.picture_fit = picture_fit  # `fit` is scikit-learn's
         self.width = width
         self.depth = depth
         self.shared = shared
@@ -83,11 +90,15 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.effort = effort
         self.epochs = epochs
         self.validation = validation
+        self.strict = strict
         self.flip = flip
         self.seed = seed
 
     def learn(self, pictures: Pictures, labels: Sequence[object] | None = None, name: str | None = None) -> Self:
-        """Learn a task: a folder of class folders, or pictures with a label each. What is known already stays."""
+        """Learn a task: a folder of class folders, or pictures with a label each. What is known already stays.
+
+        A warning names the pictures of a folder that cannot be read, and they are skipped, unless `strict` is set.
+        """
         self.model_ = self._taught(getattr(self, "model_", None), pictures, labels, name)
         return self
 
@@ -106,6 +117,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Take classes out for good."""
         check_is_fitted(self, "model_")
         self.model_ = forget(self.model_, [str(name) for name in classes])
+        return self
+
+    def rename(self, old: object, new: object) -> Self:
+        """Call a class by another name."""
+        check_is_fitted(self, "model_")
+        self.model_ = rename(self.model_, str(old), str(new))
         return self
 
     def predict_proba(self, pictures: Pictures) -> NDArray[np.float32]:
@@ -145,7 +162,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Self:
         """A classifier that goes on from a model file."""
         model = load(Path(path))
-        made = cls(**asdict(model.info.settings), flip=model.info.flip, seed=model.info.seed)
+        info = model.info
+        made = cls(**asdict(info.settings), picture_fit=info.shape.fit, flip=info.flip, seed=info.seed)
         made.model_ = model
         return made
 
@@ -154,7 +172,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Model:
         splits, numbered = self._splits(pictures, labels, model)
         if model is None:
-            model = new_model(splits.train, settings_of(self), self.seed, self.flip, numbered)
+            model = new_model(splits.train, settings_of(self), self.seed, self.flip, numbered, self.picture_fit)
         elif numbered is not model.info.numbered:
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
         recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
@@ -168,8 +186,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError("pictures need a label each, unless they are a folder of class folders")
             if model is not None:
                 model.info.shape.check_takes_pictures()
-            return read_folder(pictures, model, self.image_size, self.validation), False
-        shape = InputShape.suitable(pictures, self.image_size) if model is None else model.info.shape
+            skipped: list[Skipped] | None = None if self.strict else []
+            splits = read_folder(
+                pictures, model, self.image_size, self.validation, fit=self.picture_fit, skipped=skipped
+            )
+            if skipped:
+                warnings.warn("\n".join(told(skipped)), stacklevel=4)
+            return splits, False
+        shape = InputShape.suitable(pictures, self.image_size, self.picture_fit) if model is None else model.info.shape
         images = shape.images(pictures)
         given = np.asarray(labels)
         if len(given) != len(images) or given.ndim != 1:

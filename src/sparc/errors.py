@@ -8,6 +8,15 @@ class InputError(ValueError):
     """What the user gave cannot be used; the message says what is wrong, where, and what to do, in one sentence."""
 
 
+class UnreadableError(InputError):
+    """One file cannot be used, whatever becomes of those beside it."""
+
+    def __init__(self, where: object, what: str) -> None:
+        super().__init__(f"{where} {what}")
+        self.reason = f"it {what}"
+        """For whoever shows it beside the path."""
+
+
 def reason(error: Exception) -> str:
     """What is wrong with a file, from what reading it raised.
 

@@ -104,6 +104,7 @@ def _serialized(onnx: ModuleType, net: InferenceNet, info: ModelInfo) -> bytes:
         "classes": json.dumps(info.classes, ensure_ascii=False),
         "tasks": json.dumps([task.name for task in info.tasks], ensure_ascii=False),
         "image_size": json.dumps(info.shape.image_size),
+        "fit": info.shape.fit,
     }
     onnx.helper.set_model_props(model, facts)
     onnx.checker.check_model(model, full_check=True)

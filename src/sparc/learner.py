@@ -1,7 +1,8 @@
-"""Teaching a model, task after task, and making it forget: for the command line and `ContinualClassifier` alike."""
+"""Teaching a model, making it forget, and renaming what it knows: for the command line and `ContinualClassifier`."""
 
 import copy
 import time
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -13,14 +14,16 @@ import torch
 from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
+from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
+from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
 from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.chorus import Chorus, ChorusSettings
-from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
 from sparc.predictor import graded, scores
@@ -77,13 +80,22 @@ def check_validation(share: float) -> None:
 
 
 def read_folder(
-    folder: Path | str, model: Model | None, side: int | None, validation: float, progress: Progress = no_progress
+    folder: Path | str,
+    model: Model | None,
+    side: int | None,
+    validation: float,
+    progress: Progress = no_progress,
+    fit: Fit = "crop",
+    skipped: list[Skipped] | None = None,
 ) -> Splits:
-    """Pictures in class folders as a model takes them in; `side` is a new one's, which takes coloured squares."""
+    """Pictures in class folders as a model takes them in; `side` and `fit` are a new one's, of coloured squares.
+
+    Those that cannot be read are added to `skipped`; without such a list the first of them is an error.
+    """
     if model is None:
-        return Folder(folder, side, validation).load(progress=progress)
+        return Folder(folder, side, validation, fit, skipped).load(progress=progress)
     shape = model.info.shape
-    train, held_out = Folder(folder, shape.side, validation).load(progress=progress)
+    train, held_out = Folder(folder, shape.side, validation, shape.fit, skipped).load(progress=progress)
     return Splits(shape.suited(train), shape.suited(held_out))
 
 
@@ -93,10 +105,15 @@ def settings_of(holder: object) -> ChorusSettings:
 
 
 def new_model(
-    pictures: ImageSet, settings: ChorusSettings, seed: int, flip: bool = True, numbered: bool = False
+    pictures: ImageSet,
+    settings: ChorusSettings,
+    seed: int,
+    flip: bool = True,
+    numbered: bool = False,
+    fit: Fit = "crop",
 ) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
-    shape = InputShape(pictures.channels, pictures.size)
+    shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
         settings = replace(settings, depth=suitable_depth(pictures.size))
     augment = settings.views(Augment.fitted(pictures))
@@ -178,6 +195,29 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
     return Model(net, info)
 
 
+def rename(model: Model, old: str, new: str, kind: Literal["class", "task"] = "class") -> Model:
+    """A new model that calls a class, in every task that has it, or a task, by another name; its answers stay."""
+    info = model.info
+    known = info.classes if kind == "class" else [task.name for task in info.tasks]
+    if old not in known:
+        raise unknown(kind, old, known)
+    new = unicodedata.normalize("NFC", new)  # as the names of folders are
+    _check_name(new)
+    if kind == "class" and info.numbered:
+        if not is_number(new):
+            raise InputError(f"the model's classes are numbers, and “{new}” is none: give a number")
+        new = str(int(new))  # as it is given back
+    if new in known:
+        raise InputError(f"the model has a {kind} “{new}” already: take another name")
+
+    def renamed(task: LearnedTask) -> LearnedTask:
+        if kind == "task":
+            return replace(task, name=new if task.name == old else task.name)
+        return replace(task, classes=tuple(new if name == old else name for name in task.classes))
+
+    return Model(model.net, replace(info, tasks=tuple(map(renamed, info.tasks))))
+
+
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
@@ -234,13 +274,17 @@ def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     if any(task.name == name for task in info.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):
-        if not text.strip() or not text.isprintable():
-            raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
-    if info.numbered and not all(name.removeprefix("-").isdecimal() for name in pictures.class_names):
+        _check_name(text)
+    if info.numbered and not all(map(is_number, pictures.class_names)):
         raise InputError("the model's classes are numbers, and these are not: make another model for them")
     is_alone = len(pictures.class_names) == 1 and not info.settings.describes_all
     if is_alone and shape.image_size[0] != shape.image_size[1]:
         raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
+
+
+def _check_name(text: str) -> None:
+    if not text.strip() or not text.isprintable():
+        raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
 
 
 def _share_of_newest(model: Model) -> float:

@@ -43,6 +43,15 @@ _SETTINGS_3 = {"patches": 0}
 _DTYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
 
 
+def is_number(name: str) -> bool:
+    """Whether a class goes by a whole number.
+
+    >>> is_number("-7"), is_number("7a")
+    (True, False)
+    """
+    return re.fullmatch("-?[0-9]{1,19}", name) is not None
+
+
 @dataclass(frozen=True)
 class LearnedTask:
     """What is known of one portion of classes, and of its working memory if it has one."""
@@ -104,7 +113,7 @@ class ModelInfo:
             raise ValueError("without common features its tasks should have working memories")
         if len({task.name for task in self.tasks}) < len(self.tasks):
             raise ValueError("its tasks should have names of their own")
-        if self.numbered and not all(re.fullmatch("-?[0-9]{1,19}", name) for name in self.classes):
+        if self.numbered and not all(map(is_number, self.classes)):
             raise ValueError("its classes should be numbers")
 
     @property

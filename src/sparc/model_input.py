@@ -12,9 +12,9 @@ from torch import Tensor
 
 from sparc.data.archive import LARGEST, names
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet
-from sparc.data.pictures import decode, from_pillow, is_picture, short_side, to_grey
+from sparc.data.pictures import Fit, decode, from_pillow, is_picture, side_of, square_side, to_grey
 from sparc.data.sources.folder import suitable_size
-from sparc.errors import InputError
+from sparc.errors import InputError, check_choices
 
 Picture = Image.Image | str | Path
 """A picture that somebody has opened already, or the path of one."""
@@ -22,7 +22,7 @@ Pictures = NDArray[np.uint8] | Tensor | Sequence[Picture] | str | Path
 """numpy N × height × width [× channels], torch N × channels × height × width, both uint8 and taken as they are; or
 Pillow pictures, paths, or one folder, which are brought to the model's size and channels."""
 Square = NDArray[np.uint8]
-"""The centre of a picture, side × side × RGB."""
+"""A picture cut or padded to a square, side × side × RGB."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,11 @@ class InputShape:
     channels: int
     image_size: tuple[int, int]
     """Height and width."""
+    fit: Fit = "crop"
+    """How pictures that are no squares are made ones."""
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if not (1 <= self.channels <= 64 and all(SMALLEST_SIDE <= side <= LARGEST_SIDE for side in self.image_size)):
             raise InputError(
                 f"pictures of {self} (channels, height, width) cannot be learned: they must have 1 to 64 channels and "
@@ -44,13 +47,13 @@ class InputShape:
         return " × ".join(map(str, (self.channels, *self.image_size)))
 
     @classmethod
-    def suitable(cls, pictures: Pictures, side: int | None = None) -> "InputShape":
+    def suitable(cls, pictures: Pictures, side: int | None = None, fit: Fit = "crop") -> "InputShape":
         """For a model that is taught with these: arrays as they are, pictures in colour and of a usual size."""
         if isinstance(pictures, Tensor | np.ndarray):
             channels, height, width = _from_array(pictures).shape[1:]
-            return cls(channels, (height, width))
-        side = side or suitable_size([_short_side(each) for each in _listed(pictures)])
-        return cls(3, (side, side))
+            return cls(channels, (height, width), fit)
+        side = side or suitable_size([_square_side(each, fit) for each in _listed(pictures)])
+        return cls(3, (side, side), fit)
 
     @property
     def side(self) -> int:
@@ -83,7 +86,7 @@ class InputShape:
             self.check(images)
             return images
         self.check_takes_pictures()
-        return self.from_squares([_square(each, self.side) for each in _listed(pictures)])
+        return self.from_squares([_square(each, self) for each in _listed(pictures)])
 
     def from_squares(self, squares: Sequence[Square]) -> Tensor:
         stacked = np.stack(squares) if squares else np.empty((0, self.side, self.side, 3), np.uint8)
@@ -114,14 +117,14 @@ def picture_paths(path: Path) -> list[Path]:
     return found
 
 
-def read_square(path: Path, side: int) -> Square:
+def read_square(path: Path, shape: InputShape) -> Square:
     """A file's picture; errors call it “it”, for whoever shows them beside the path."""
     try:
         if path.exists() and not path.is_file():
             raise InputError("it is neither a file nor a folder: name a picture")
         if path.stat().st_size > LARGEST:
             raise InputError(f"it is larger than {LARGEST // 2**20} MiB: make it smaller")
-        return decode(path.read_bytes(), "it", side)
+        return decode(path.read_bytes(), "it", shape.side, shape.fit)
     except FileNotFoundError as error:
         raise InputError("there is no such file or folder: check its name") from error
     except OSError as error:
@@ -130,11 +133,11 @@ def read_square(path: Path, side: int) -> Square:
         ) from error
 
 
-def _square(picture: Picture, side: int) -> Square:
+def _square(picture: Picture, shape: InputShape) -> Square:
     if isinstance(picture, Image.Image):
-        return from_pillow(picture, "a picture", side)
+        return from_pillow(picture, "a picture", shape.side, shape.fit)
     try:
-        return read_square(Path(picture), side)
+        return read_square(Path(picture), shape)
     except InputError as error:
         raise InputError(f"{picture}: {error}") from error
 
@@ -154,5 +157,5 @@ def _listed(pictures: Sequence[Picture] | str | Path) -> Sequence[Picture]:
     return picture_paths(Path(pictures)) if isinstance(pictures, str | Path) else pictures
 
 
-def _short_side(picture: Picture) -> int:
-    return min(picture.size) if isinstance(picture, Image.Image) else short_side(Path(picture))
+def _square_side(picture: Picture, fit: Fit) -> int:
+    return side_of(picture, fit) if isinstance(picture, Image.Image) else square_side(Path(picture), fit)

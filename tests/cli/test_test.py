@@ -109,6 +109,17 @@ def test_bad_input_gets_one_sentence(
 def test_a_picture_that_cannot_be_read_is_named(
     model: MakeModel, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "dog" / "1.png").write_bytes(b"rubbish")
-    assert main(["test", str(model(PETS, FISH)), str(folder)]) == 2
-    assert str(folder / "dog" / "1.png") in capsys.readouterr().err
+    path, broken = str(model(PETS, FISH)), folder / "dog" / "1.png"
+    broken.write_bytes(b"rubbish")
+    assert main(["test", path, str(folder), "--strict"]) == 2
+    assert str(broken) in capsys.readouterr().err
+    assert main(["test", path, str(folder), "--json"]) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert (found["pictures"], found["classes"][1]["pictures"]) == (6, 1)
+    assert [each["path"] for each in found["skipped"]] == [str(broken)]
+    assert said.err.splitlines()[0] == "sparc: 1 picture cannot be read and was skipped:"
+    assert said.err.splitlines()[1].startswith(f"sparc: {broken}: it cannot be decoded")
+    (folder / "dog" / "0.png").write_bytes(b"rubbish")
+    assert main(["test", path, str(folder)]) == 2
+    assert f"no picture of the class “dog” in {folder} can be read" in capsys.readouterr().err

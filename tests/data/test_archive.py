@@ -62,6 +62,13 @@ def test_a_cut_off_archive_is_named(pack, tmp_path, kind, kept):
         list(archive.walk(path, every))
 
 
+def test_a_tar_cut_off_between_two_files_is_named(pack, tmp_path):
+    path = pack(tmp_path / "set.tar", {"a": b"a", "b": b"b"})
+    path.write_bytes(path.read_bytes()[:1024])
+    with pytest.raises(InputError, match=r"set\.tar cannot be read \(it ends too early\)"):
+        list(archive.walk(path, every))
+
+
 @pytest.mark.parametrize("kind", ["set.zip", "set.tar.gz"])
 def test_a_flipped_bit_is_noticed(pack, tmp_path, kind):
     path = pack(tmp_path / kind, {"a": os.urandom(40_000)})
@@ -194,7 +201,7 @@ def test_a_damaged_lzma_member_is_named(tmp_path):
     content = bytearray(path.read_bytes())
     content[60:200] = b"\xff" * 140
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"set\.zip cannot be read"):
+    with pytest.raises(InputError, match=r"set\.zip:a cannot be read"):
         list(archive.walk(path, every))
 
 

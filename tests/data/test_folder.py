@@ -138,6 +138,12 @@ def test_the_size_follows_the_pictures(shot, pack, tmp_path, sides, expected):
     assert Folder(tmp_path, size=48).load().train.size == (48, 48)
 
 
+def test_a_padded_picture_is_as_large_as_its_longer_side(shot, pack, tmp_path):
+    pack(tmp_path, {f"a/{n}.png": shot(n, 40, 70) for n in range(3)})
+    assert Folder(tmp_path).load().train.size == (32, 32)
+    assert Folder(tmp_path, fit="pad").load().train.size == (64, 64)
+
+
 def test_what_is_wrong_is_named(shot, pack, tmp_path):
     layout = "put the pictures of each class into a folder named after the class"
     with pytest.raises(InputError, match=r"nowhere cannot be read .No such file"):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from sparc.data.pictures import FORMATS, PIXELS, decode, decode_all, is_picture, short_side
+from sparc.data.pictures import FORMATS, PIXELS, decode, decode_all, is_picture, square_side
 from sparc.data.progress import no_progress
 from sparc.errors import InputError
 
@@ -111,6 +111,39 @@ def test_the_centre_square_is_kept(encode, shape):
     assert picture[4:-4, 4:-4].min() >= 199
 
 
+@pytest.mark.parametrize("shape", [(64, 200), (200, 64), (33, 3000), (1, 1), (84, 84), (83, 84)])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_the_whole_picture_is_kept_if_it_is_padded(encode, shape, kind):
+    """Green all over, with a rim of red that comes out as the colour of the padding."""
+    height, width = (max(round(84 * side / max(shape)), 1) for side in shape)
+    rim = max(max(shape) // 20, 1)
+    pixels = np.zeros((*shape, 3), np.uint8)
+    pixels[..., 0] = 200
+    pixels[rim:-rim, rim:-rim] = (0, 200, 0)
+    picture = decode(encode(pixels, kind), "x", 84, "pad").astype(int)
+    assert picture.shape == (84, 84, 3)
+    top, left = (84 - height) // 2, (84 - width) // 2
+    inside = np.zeros((84, 84), bool)
+    inside[top : top + height, left : left + width] = True
+    padding, own = picture[~inside], picture[inside].reshape(height, width, 3)
+    edge = np.concatenate((own[0], own[-1], own[1:-1, 0], own[1:-1, -1]))
+    assert np.abs(padding - edge.mean(0)).max(initial=0) <= 0.5
+    assert own[0, 0, 0] > 150
+    if min(shape) > 6 * rim:
+        assert own[height // 2, width // 2, 1] > 150
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_a_padded_photograph_stands_upright(orientation):
+    upright = Image.effect_noise((31, 20), 90).convert("RGB")
+    turns = {3: Image.Transpose.ROTATE_180, 6: Image.Transpose.ROTATE_90, 8: Image.Transpose.ROTATE_270}
+    image = upright.transpose(turns[orientation]) if orientation in turns else upright
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    turned = decode(saved(image, "PNG", exif=exif), "x", 31, "pad")
+    assert np.array_equal(turned, decode(saved(upright, "PNG"), "x", 31, "pad"))
+
+
 def test_fine_stripes_turn_grey_and_not_into_a_pattern(encode):
     stripes = np.zeros((2000, 2000, 3), np.uint8)
     stripes[:, ::2] = 255
@@ -197,7 +230,7 @@ def test_all_pictures_keep_their_order(encode):
     colours = np.random.default_rng(0).integers(0, 256, (300, 3), dtype=np.uint8)
     contents = [(str(n), encode(np.broadcast_to(colour, (8, 8, 3)).copy())) for n, colour in enumerate(colours)]
     steps: list[int] = []
-    images = decode_all(iter(contents), 300, 8, lambda what, done, total: steps.append(done), resize=False)
+    images = decode_all(iter(contents), 300, 8, lambda what, done, total: steps.append(done), fit=None)
     assert images.shape == (300, 3, 8, 8)
     assert images.dtype == torch.uint8
     assert images.is_contiguous()
@@ -207,21 +240,21 @@ def test_all_pictures_keep_their_order(encode):
 
 
 def test_no_pictures_are_no_error():
-    assert decode_all([], 0, 8, no_progress, resize=True).shape == (0, 3, 8, 8)
+    assert decode_all([], 0, 8, no_progress, fit="crop").shape == (0, 3, 8, 8)
 
 
 def test_another_size_is_an_error_unless_it_may_be_resized(encode):
     contents = [("good", encode(np.zeros((8, 8, 3), np.uint8))), ("odd", encode(np.zeros((9, 8, 3), np.uint8)))]
     with pytest.raises(InputError, match="odd is 8 × 9 pixels where 8 × 8 are expected"):
-        decode_all(contents, 2, 8, no_progress, resize=False)
-    assert decode_all(contents, 2, 8, no_progress, resize=True).shape == (2, 3, 8, 8)
+        decode_all(contents, 2, 8, no_progress, fit=None)
+    assert decode_all(contents, 2, 8, no_progress, fit="crop").shape == (2, 3, 8, 8)
 
 
 def test_one_broken_picture_among_many_is_the_one_named(encode):
     good = encode(np.zeros((8, 8, 3), np.uint8))
     contents = [(f"picture-{n}", b"" if n == 133 else good) for n in range(500)]
     with pytest.raises(InputError, match="picture-133"):
-        decode_all(contents, 500, 8, no_progress, resize=False)
+        decode_all(contents, 500, 8, no_progress, fit=None)
 
 
 def test_few_contents_are_held_at_a_time(encode):
@@ -234,20 +267,21 @@ def test_few_contents_are_held_at_a_time(encode):
             taken += 1
             yield str(n), good
 
-    decode_all(stream(), 5000, 8, lambda what, done, total: ahead.append(taken - done), resize=False)
+    decode_all(stream(), 5000, 8, lambda what, done, total: ahead.append(taken - done), fit=None)
     assert len(ahead) > 50
     assert max(ahead) <= 20 * 64
 
 
-def test_the_short_side_comes_from_the_header(tmp_path):
+def test_the_side_of_a_square_comes_from_the_header(tmp_path):
     (tmp_path / "x.png").write_bytes(png_header(300, 200))
-    assert short_side(tmp_path / "x.png") == 200
+    assert square_side(tmp_path / "x.png") == 200
+    assert square_side(tmp_path / "x.png", "pad") == 300
     (tmp_path / "y.png").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"y\.png"):
-        short_side(tmp_path / "y.png")
+        square_side(tmp_path / "y.png")
     (tmp_path / "z.png").write_bytes(png_header(60000, 60000))
     with pytest.raises(InputError, match=r"z\.png has more than 64 million pixels"):
-        short_side(tmp_path / "z.png")
+        square_side(tmp_path / "z.png")
 
 
 @pytest.mark.parametrize("name", ["a/Thumbs.db", ".DS_Store", "a/.hidden/x.png", "notes.txt", "png", "a.png/b"])

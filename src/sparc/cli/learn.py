@@ -12,6 +12,9 @@ from rich.markup import escape
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
+from sparc.data.pictures import Fit
+from sparc.data.skipped import Skipped, told
+from sparc.data.tree import title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
@@ -37,6 +40,8 @@ class NewModel(ChorusSettings):
 
     image_size: int | None = None
     """Side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first."""
+    fit: Fit = "crop"
+    """Of a picture that is no square the centre is learned, or all of it, padded with the mean colour of its edge."""
     no_flip: bool = False
     """Do not learn mirror images as well; for letters and the like."""
     seed: int = 0
@@ -51,11 +56,11 @@ class NewModel(ChorusSettings):
 @dataclass(frozen=True)
 class Learn:
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    """Holds one folder of pictures a class."""
+    """Holds one folder of pictures a class; or a zip or a tar of such folders."""
     model: Path
     """The model file; made if it is not there, else a task is added to it."""
     name: str | None = None
-    """What the task is called; without it the folder's name."""
+    """What the task is called; without it as the folder, or the archive, is."""
     quick: bool = False
     """Less than half of the usual time, for a first look."""
     thorough: bool = False
@@ -66,6 +71,8 @@ class Learn:
     """Share of the pictures held out, to know when to stop and how good the model is."""
     threads: int = 1
     """Processor threads; nets as small as these gain little from a second one."""
+    strict: bool = False
+    """Stop at a picture that cannot be read, instead of passing it over."""
     json: bool = False
     """Print what was learned as JSON."""
     new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = NewModel()
@@ -90,22 +97,29 @@ def main(arguments: list[str]) -> int:
         bytes_before = given.model.stat().st_size if before else 0
         if before is not None:
             _check_same(given.model, before, arguments)
-        model = _learned(given, before)
+        skipped: list[Skipped] = []
+        model = _learned(given, before, skipped)
         save(model, given.model)
     if given.json:
-        print(json.dumps({"model": str(given.model), **asdict(model.info.tasks[-1])}))
+        learned = {"model": str(given.model), **asdict(model.info.tasks[-1])}
+        print(json.dumps({**learned, "skipped": [asdict(each) for each in skipped]}))
     else:
         _print(model, before, given.model.stat().st_size, bytes_before)
     return 0
 
 
-def _learned(given: Learn, before: Model | None) -> Model:
+def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Model:
     new = given.new_model
     with Display(given.model.name) as display:
-        pictures = read_folder(given.folder, before, new.image_size, given.validation, display.loading)
-        model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip)
+        pass_over = None if given.strict else skipped
+        pictures = read_folder(
+            given.folder, before, new.image_size, given.validation, display.loading, new.fit, pass_over
+        )
+        for line in told(skipped):
+            display.warn(line)
+        model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip, fit=new.fit)
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
-        name = given.folder.resolve().name if given.name is None else given.name
+        name = title(given.folder) if given.name is None else given.name
         return learn(model, pictures, name, recipe, display, fewest_pictures(given.effort, given.epochs))
 
 
@@ -115,7 +129,7 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
     info.shape.check_takes_pictures(path)
     flags = {"no_flip": not info.flip, "mirror": info.settings.mirror}
     settings = {name: value for name, value in asdict(info.settings).items() if name not in flags}
-    own = NewModel(**settings, image_size=info.shape.side, seed=info.seed)
+    own = NewModel(**settings, image_size=info.shape.side, fit=info.shape.fit, seed=info.seed)
 
     @dataclass(frozen=True)
     class Again(Learn):

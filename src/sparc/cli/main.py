@@ -21,6 +21,7 @@ VERBS = {
     "predict": "name what is in pictures",
     "test": "count how many pictures a model gets right",
     "inspect": "show what a model knows",
+    "rename": "call a class of a model by another name",
     "forget": "take classes out of a model for good",
     "export": "write a model as one ONNX file",
     "card": "write a model card",

@@ -24,7 +24,7 @@ from sparc.cli.progress import Display
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_file import Model, load_taught
-from sparc.model_input import Square, picture_paths, read_square
+from sparc.model_input import InputShape, Square, picture_paths, read_square
 from sparc.predictor import scores
 from sparc.report.tables import plain_table
 from sparc.text import one_line
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
 
 def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None) -> Iterator[Prediction]:
     """One for each path, in their order."""
-    read = partial(_read, side=model.info.shape.side)
+    read = partial(_read, shape=model.info.shape)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(paths), CHUNK):
             chunk = paths[start : start + CHUNK]
@@ -105,10 +105,10 @@ def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None
                 yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, next(found))
 
 
-def _read(path: Path, side: int) -> Square | str:
+def _read(path: Path, shape: InputShape) -> Square | str:
     """The picture, or why there is none."""
     try:
-        return read_square(path, side)
+        return read_square(path, shape)
     except InputError as error:
         return str(error).removesuffix(".")
 

@@ -1,7 +1,7 @@
 """`sparc test`: count how many pictures of a folder a model gets right, one folder of pictures a class."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,9 @@ from rich.markup import escape
 
 from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
+from sparc.data.skipped import Skipped, told
 from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
+from sparc.data.tree import Tree
 from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.model_file import load_taught
@@ -26,7 +28,9 @@ class Test:
     model: ModelFile
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Holds one folder of pictures a class, named as the model calls it, or `test` with such folders; not every class
-    need be there."""
+    need be there. A zip or a tar of them does as well."""
+    strict: bool = False
+    """Stop at a picture that cannot be read, instead of passing it over."""
     json: bool = False
     """Print it as JSON, with how often each class was taken for which."""
 
@@ -36,18 +40,22 @@ def main(arguments: list[str]) -> int:
     model = load_taught(given.model)
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
-    folder = folder_to_test(given.folder)
+    folder = folder_to_test(Tree.at(given.folder))
     classes = class_folders(folder)
     known = model.info.classes
     for name in classes:
         if name not in known:
             advice = nearest(name, known)
             raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
+    skipped: list[Skipped] = []
     with Display(given.model.name) as display:
-        pictures = read_classes(folder, classes, shape.side, display.loading)
+        pass_over = None if given.strict else skipped
+        pictures = read_classes(folder, classes, shape.side, display.loading, shape.fit, pass_over)
+        for line in told(skipped):
+            display.warn(line)
     found = confusion(model, shape.suited(pictures))
     if given.json:
-        print(json.dumps(_as_json(found)))
+        print(json.dumps({**_as_json(found), "skipped": [asdict(each) for each in skipped]}))
     else:
         _print(found)
     return 0

@@ -9,10 +9,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Self
 
-from sparc.errors import InputError
+from sparc.errors import InputError, UnreadableError
 
 Wanted = Callable[[str], bool]
 
@@ -43,48 +44,61 @@ def walk(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
     Names are relative to the folder or as the archive has them, with `/` between their parts. A folder and a zip are
     read in the order of names, a tar in its own. Links in archives are passed over.
     """
-    if path.is_dir() or path.suffix == ".zip":
+    if path.is_dir() or _is_zip(path):
         yield from read(path, names(path, wanted))
         return
     with _named(path):
-        yield from _walk_tar(path, wanted)
+        for name, file, size in _tar_files(path):
+            if wanted(name):
+                yield name, _content(file, size, f"{path}:{name}")
 
 
 def names(path: Path, wanted: Wanted) -> list[str]:
-    """The names that `walk` gives, sorted part by part, without the contents; `path` is a folder or a zip."""
+    """The names that `walk` gives, each once, sorted part by part, without the contents."""
     with _named(path):
         if path.is_dir():
             return [name for name in _folder_names(path) if wanted(name)]
-        with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if _is_file(member)]
-        _check_count(path, len(members))
-        chosen = [member for member in members if wanted(member.filename)]
-        _check_total(path, sum(member.file_size for member in chosen))
-        return sorted((member.filename for member in chosen), key=lambda name: name.split("/"))
+        found = _zip_names(path, wanted) if _is_zip(path) else (name for name, *_ in _tar_files(path) if wanted(name))
+        return sorted(set(found), key=lambda name: name.split("/"))
 
 
 def read(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the chosen files, in the order in which they are given; `path` is a folder or a zip."""
+    """Name and content of the chosen files, in the order in which they are given, or of a tar in its own."""
+    for name, content in read_each(path, chosen):
+        if isinstance(content, UnreadableError):
+            raise content
+        yield name, content
+
+
+def read_each(path: Path, chosen: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
+    """As `read`, with what is wrong with a file in the place of its content."""
     with _named(path):
         if path.is_dir():
             for name in chosen:
-                with (path / name).open("rb") as file:
-                    yield name, _content(file, os.fstat(file.fileno()).st_size, path / name)
-            return
-        with zipfile.ZipFile(path) as archive:
-            for name in chosen:
-                member = archive.getinfo(name)
-                if member.flag_bits & 1:
-                    raise InputError(f"{path}:{name} is encrypted: unpack the archive and name the folder")
-                with archive.open(member) as file:
-                    yield name, _content(file, member.file_size, f"{path}:{name}")
+                yield name, _attempted(partial(_file_content, path / name), str(path / name))
+        elif _is_zip(path):
+            with zipfile.ZipFile(path) as archive:
+                for name in chosen:
+                    where = f"{path}:{name}"
+                    yield name, _attempted(partial(_member_content, archive, name, where), where)
+        else:
+            missing = set(chosen)
+            for name, file, size in _tar_files(path):
+                if name in missing:
+                    missing.remove(name)
+                    try:
+                        yield name, _content(file, size, f"{path}:{name}")
+                    except UnreadableError as error:  # what else goes wrong is the whole archive's matter
+                        yield name, error
+            if missing:
+                raise ValueError(f"{min(missing)} is not in it any more")
 
 
-def unreadable(path: Path | str, error: Exception) -> InputError:
+def unreadable(path: Path | str, error: Exception) -> UnreadableError:
     """What to tell about a file that its reader cannot get through."""
     reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
     where = getattr(error, "filename", None) or path
-    return InputError(f"{where} cannot be read ({reason}): fetch it again, or remove it")
+    return UnreadableError(where, f"cannot be read ({reason}): fetch it again, or remove it")
 
 
 @contextmanager
@@ -98,9 +112,33 @@ def _named(path: Path) -> Iterator[None]:
         raise unreadable(path, error) from error
 
 
+def _attempted(content: Callable[[], bytes], where: str) -> bytes | UnreadableError:
+    try:
+        return content()
+    except UnreadableError as error:
+        return error
+    except _BROKEN as error:
+        return unreadable(where, error)
+
+
+def _file_content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return _content(file, os.fstat(file.fileno()).st_size, path)
+
+
+def _member_content(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
+    member = archive.getinfo(name)
+    if member.flag_bits & 1:
+        raise UnreadableError(where, "is encrypted: unpack the archive and name the folder")
+    with archive.open(member) as file:
+        return _content(file, member.file_size, where)
+
+
 def _content(file: IO[bytes], size: int, where: Path | str) -> bytes:
     if size > LARGEST:
-        raise InputError(f"{where} is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it")
+        raise UnreadableError(
+            where, f"is larger than {LARGEST // 2**20} MiB: no file of a picture set is, so remove it"
+        )
     return file.read(size)
 
 
@@ -122,6 +160,19 @@ def _folder_names(folder: Path) -> Iterator[str]:
             yield name
 
 
+def _is_zip(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
+
+
+def _zip_names(path: Path, wanted: Wanted) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if _is_file(member)]
+    _check_count(path, len(members))
+    chosen = [member for member in members if wanted(member.filename)]
+    _check_total(path, sum(member.file_size for member in chosen))
+    return [member.filename for member in chosen]
+
+
 def _is_file(member: zipfile.ZipInfo) -> bool:
     is_link = stat.S_ISLNK(member.external_attr >> 16)  # where Unix keeps the mode
     return not is_link and not member.filename.endswith("/") and member.filename != ""
@@ -132,13 +183,16 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        if not buf:  # cut off between two files, which tarfile takes for the end; a whole tar has blocks of zeros there
+            raise tarfile.ReadError("it ends too early")
         header = super().frombuf(buf, encoding, errors)
         if not 0 <= header.size <= (TOTAL if header.isreg() else _HEADER):
             raise tarfile.ReadError(f"a header claims {header.size} bytes")
         return header
 
 
-def _walk_tar(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
+def _tar_files(path: Path) -> Iterator[tuple[str, IO[bytes], int]]:
+    """Name, content to be read before going on, and size of every file, in the tar's order."""
     with _unzipped(path) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=_Header) as archive:
         total = 0
         for count, member in enumerate(archive, start=1):
@@ -149,8 +203,8 @@ def _walk_tar(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
             _check_total(path, total)
             name = member.name.removeprefix("./")
             file = archive.extractfile(member) if member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) else None
-            if file and wanted(name):
-                yield name, _content(file, member.size, f"{path}:{name}")
+            if file:
+                yield name, file, member.size
         # The check sum stands behind the last byte, which the end of the tar does not reach.
         while total <= TOTAL and (rest := stream.read(2**20)):
             total += len(rest)

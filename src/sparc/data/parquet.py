@@ -87,7 +87,7 @@ def read(parts: list[Part], progress: Progress) -> Splits:
 
 def _read(part: Part, progress: Progress) -> ImageSet:
     labels = np.empty(part.rows, dtype=np.int64)
-    images = decode_all(_pictures(part, labels), part.rows, part.copies.size, progress, resize=False)
+    images = decode_all(_pictures(part, labels), part.rows, part.copies.size, progress, fit=None)
     if part.rows and not 0 <= labels.min() <= labels.max() < len(part.names):
         raise InputError(
             f"{part.shards[0].parent}: labels run from {labels.min()} to {labels.max()} where {len(part.names)} "

@@ -5,9 +5,10 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,13 +18,18 @@ from torch import Tensor
 
 from sparc.data.archive import unreadable
 from sparc.data.progress import Progress
-from sparc.errors import InputError
+from sparc.data.skipped import Skipped
+from sparc.errors import InputError, UnreadableError
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 """Pillow knows dozens more; their parsers are old and nobody's photographs need them."""
 EXTENSIONS = frozenset(
     ".png .jpg .jpeg .jpe .jfif .webp .bmp .dib .gif .tif .tiff .ppm .pgm .pbm .pnm .apng".split()  # noqa: SIM905
 )
+Named = tuple[str, bytes | UnreadableError]
+"""A picture file's name and its content, or what kept it from being read."""
+Fit = Literal["crop", "pad"]
+"""How a picture becomes a square: its centre is cut out, or it is padded with the mean colour of its edge."""
 PIXELS = 64_000_000
 """The largest picture that is decoded, checked before a byte of it is."""
 
@@ -56,45 +62,70 @@ def is_picture(name: str) -> bool:
     return not any(map(is_hidden, parts)) and os.path.splitext(parts[-1])[1].lower() in EXTENSIONS  # noqa: PTH122 - a name, not a path
 
 
-def decode(data: bytes, name: str, size: int | None = None) -> NDArray[np.uint8]:
-    """Height × width × RGB; with a `size`, the centre square brought to that many pixels a side."""
+def decode(data: bytes, name: str, size: int | None = None, fit: Fit = "crop") -> NDArray[np.uint8]:
+    """Height × width × RGB; with a `size`, a square of that many pixels a side."""
     with _quiet:
-        return _prepared(_open(io.BytesIO(data), name), name, size)
+        return _prepared(_open(io.BytesIO(data), name), name, size, fit)
 
 
-def from_pillow(image: Image.Image, name: str, size: int | None = None) -> NDArray[np.uint8]:
+def from_pillow(image: Image.Image, name: str, size: int | None = None, fit: Fit = "crop") -> NDArray[np.uint8]:
     """As `decode`, of a picture that somebody has opened already."""
     with _quiet:
-        return _prepared(image, name, size)
+        return _prepared(image, name, size, fit)
 
 
-def short_side(path: Path) -> int:
-    """The smaller of height and width, read from the file's header alone."""
+def square_side(path: Path, fit: Fit = "crop") -> int:
+    """The side of the square that a picture is cut or padded to, read from the file's header alone."""
     with _quiet:
         try:
             with path.open("rb") as file:
-                return min(_open(file, str(path)).size)
+                return side_of(_open(file, str(path)), fit)
         except OSError as error:
             raise unreadable(path, error) from error
 
 
+def square_side_of(data: bytes | UnreadableError, name: str, fit: Fit = "crop") -> int:
+    """As `square_side`, from a file's content."""
+    with _quiet:
+        return side_of(_open(io.BytesIO(_readable(data)), name), fit)
+
+
+def side_of(image: Image.Image, fit: Fit) -> int:
+    """The side of the square that a picture is cut or padded to."""
+    return max(image.size) if fit == "pad" else min(image.size)
+
+
 def decode_all(
-    pictures: Iterable[tuple[str, bytes]],
+    pictures: Iterable[Named],
     count: int,
     size: int,
     progress: Progress,
     *,
-    resize: bool,
+    fit: Fit | None,
+    skipped: MutableMapping[int, Skipped] | None = None,
+    places: Mapping[str, int] | None = None,
 ) -> Tensor:
-    """N × RGB × `size` × `size` from `count` names and contents; without `resize` another size is an error.
+    """N × RGB × `size` × `size` from `count` names and contents; without a `fit` another size is an error.
 
     Some chunks are decoded at a time, straight into the result, so that hardly more than the result is ever in memory.
+    Where pictures do not come in the order of the result, `places` has the index of each by its name.
+
+    Those that cannot be read are put into `skipped`, by their indices, and the result is without them; where that is
+    None, the first of them is an error.
     """
     images = np.empty((count, 3, size, size), dtype=np.uint8)
 
-    def work(start: int, chunk: list[tuple[str, bytes]]) -> int:
-        for index, (name, data) in enumerate(chunk, start):
-            pixels = decode(data, name, size if resize else None)
+    def work(start: int, chunk: list[Named]) -> int:
+        for number, (name, data) in enumerate(chunk, start):
+            index = number if places is None else places[name]
+            try:
+                content = _readable(data)
+                pixels = decode(content, name) if fit is None else decode(content, name, size, fit)
+            except UnreadableError as error:
+                if skipped is None:
+                    raise
+                skipped[index] = Skipped(name, error.reason)  # not the error, whose traceback holds the content
+                continue
             if pixels.shape != (size, size, 3):
                 height, width, _ = pixels.shape
                 raise InputError(
@@ -120,6 +151,11 @@ def decode_all(
             pool.shutdown(cancel_futures=True)
             raise
     assert done == count
+    if skipped:
+        kept = [index for index in range(count) if index not in skipped]
+        for place, index in enumerate(kept):  # within the array, as a second one may be too large for the memory
+            images[place] = images[index]
+        images.resize((len(kept), *images.shape[1:]), refcheck=False)
     return torch.from_numpy(images)
 
 
@@ -129,17 +165,23 @@ def to_grey(images: Tensor) -> Tensor:
     return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)[:, None]
 
 
-def _chunks(pictures: Iterable[tuple[str, bytes]]) -> Iterator[tuple[int, list[tuple[str, bytes]]]]:
+def _chunks(pictures: Iterable[Named]) -> Iterator[tuple[int, list[Named]]]:
     start, total = 0, 0
-    chunk: list[tuple[str, bytes]] = []
-    for picture in pictures:
-        chunk.append(picture)
-        total += len(picture[1])
+    chunk: list[Named] = []
+    for name, data in pictures:
+        chunk.append((name, data))
+        total += 0 if isinstance(data, UnreadableError) else len(data)
         if len(chunk) == _CHUNK_PICTURES or total > _CHUNK_BYTES:
             yield start, chunk
             start, total, chunk = start + len(chunk), 0, []
     if chunk:
         yield start, chunk
+
+
+def _readable(data: bytes | UnreadableError) -> bytes:
+    if isinstance(data, UnreadableError):
+        raise data
+    return data
 
 
 def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
@@ -152,21 +194,42 @@ def _open(file: io.BufferedReader | io.BytesIO, name: str) -> Image.Image:
     return image
 
 
-def _prepared(image: Image.Image, name: str, size: int | None) -> NDArray[np.uint8]:
+def _prepared(image: Image.Image, name: str, size: int | None, fit: Fit) -> NDArray[np.uint8]:
     try:
         if size is not None:
-            scale = 2 * size / min(image.size)  # twice the size leaves the filter below something to work on
-            image.draft(None, (round(image.width * scale), round(image.height * scale)))
+            scale = 2 * size / side_of(image, fit)  # twice the size leaves the filter below something to work on
+            image.draft(None, (max(round(image.width * scale), 1), max(round(image.height * scale), 1)))
         turn = _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
         image = _rgb(image)
         if size is not None and image.size != (size, size):
-            side = min(image.size)
-            left, top = (image.width - side) / 2, (image.height - side) / 2
-            box = (left, top, left + side, top + side)
-            image = image.resize((size, size), Image.Resampling.BICUBIC, box, reducing_gap=3.0)
-        return np.asarray(image if turn is None else image.transpose(turn))
+            image = _resized(image, size, fit)
+        pixels = np.asarray(image if turn is None else image.transpose(turn))
+        return pixels if size is None else _padded(pixels, size)
     except Exception as error:  # as above
         raise _refused(name, error) from error
+
+
+def _resized(image: Image.Image, size: int, fit: Fit) -> Image.Image:
+    """The centre square, or all of the picture with its longer side, brought to so many pixels."""
+    side = side_of(image, fit)
+    width, height = (min(side, length) for length in image.size)
+    left, top = (image.width - width) / 2, (image.height - height) / 2
+    target = max(round(size * width / side), 1), max(round(size * height / side), 1)
+    box = (left, top, left + width, top + height)
+    return image.resize(target, Image.Resampling.BICUBIC, box, reducing_gap=3.0)
+
+
+def _padded(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """In the middle of a square of so many pixels a side, the rest of which has the mean colour of the edge."""
+    height, width, _ = pixels.shape
+    if (height, width) == (size, size):
+        return pixels
+    edge = np.concatenate((pixels[0], pixels[-1], pixels[1:-1, 0], pixels[1:-1, -1]))
+    square = np.empty((size, size, 3), np.uint8)
+    square[:] = edge.mean(0).round()
+    top, left = (size - height) // 2, (size - width) // 2
+    square[top : top + height, left : left + width] = pixels
+    return square
 
 
 def _rgb(image: Image.Image) -> Image.Image:
@@ -189,15 +252,15 @@ def _eight_bits(grey: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
     return ((grey - low) * (255 / (top - low))).round().astype(np.uint8)
 
 
-def _refused(name: str, error: Exception) -> InputError:
+def _refused(name: str, error: Exception) -> UnreadableError:
     if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit is higher, but it comes first
         return _too_large(name)
     reason = "it is no picture of a known kind" if isinstance(error, UnidentifiedImageError) else str(error)
-    return InputError(f"{name} cannot be decoded ({reason or type(error).__name__}): repair or remove it")
+    return UnreadableError(name, f"cannot be decoded ({reason or type(error).__name__}): repair or remove it")
 
 
-def _too_large(name: str) -> InputError:
-    return InputError(f"{name} has more than {PIXELS // 10**6} million pixels: make it smaller")
+def _too_large(name: str) -> UnreadableError:
+    return UnreadableError(name, f"has more than {PIXELS // 10**6} million pixels: make it smaller")
 
 
 class _Quiet:

@@ -111,6 +111,9 @@ _STARTS = {
 }
 
 
+_FITS = {"crop": "the centre square", "pad": "all of it, padded with the mean colour of its edge"}
+
+
 def _overview(model: Model, path: Path) -> Table:
     info, settings = model.info, model.info.settings
     rows = {
@@ -285,7 +288,8 @@ def _limits(info: ModelInfo) -> str:
 def _pictures(info: ModelInfo) -> str:
     height, width = info.shape.image_size
     kind = {1: "in grey", 3: "in colour"}.get(info.shape.channels, f"with {info.shape.channels} channels")
-    return f"{width} × {height} pixels {kind}"
+    fit = f" ({_FITS[info.shape.fit]})" if height == width else ""
+    return f"{width} × {height} pixels {kind}{fit}"
 
 
 def _when(task: LearnedTask) -> str:

@@ -1,20 +1,23 @@
-"""Anybody's pictures: a folder that holds one folder for each class."""
+"""Anybody's pictures: a folder, or an archive, that holds one folder for each class."""
 
 import hashlib
 import math
 import statistics
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-from sparc.data.archive import names, read
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
-from sparc.data.pictures import decode_all, is_hidden, is_picture, short_side
+from sparc.data.pictures import Fit, decode_all, square_side, square_side_of
 from sparc.data.progress import Progress, no_progress
+from sparc.data.skipped import Skipped
 from sparc.data.sources.source import Source
-from sparc.errors import InputError
+from sparc.data.tree import Tree
+from sparc.errors import InputError, UnreadableError
 
 Classes = Mapping[str, Sequence[str]]
 """The pictures of each class, by its name, as paths relative to the folder."""
@@ -26,7 +29,7 @@ _LAYOUT = "put the pictures of each class into a folder named after the class, s
 
 
 class Folder(Source):
-    """A folder of class folders with pictures of any size and kind.
+    """A folder, a zip or a tar of class folders with pictures of any size and kind.
 
     If it holds `train` and `test` (else `val`, `valid`, `validation`) with class folders, these are the split, else
     `test_share` of each class, a fifth by default, is held out for testing: at least one picture, and never all. Which
@@ -35,11 +38,21 @@ class Folder(Source):
 
     Of a class with a single picture nothing can be held out: it has no test picture, so that a `Stream`, which tests
     every class, refuses it.
+
+    Pictures that cannot be read are added to `skipped`; without such a list the first of them is an error. They count
+    when a class is split, so that the others stay where they are when one is repaired or removed.
     """
 
     title = "Folder"
 
-    def __init__(self, path: Path | str, size: int | None = None, test_share: float = 0.2) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        size: int | None = None,
+        test_share: float = 0.2,
+        fit: Fit = "crop",
+        skipped: list[Skipped] | None = None,
+    ) -> None:
         if size is not None and not SMALLEST_SIDE <= size <= LARGEST_SIDE:
             raise InputError(f"a picture size of {size} is out of range: choose from {SMALLEST_SIDE} to {LARGEST_SIDE}")
         if not 0 < test_share < 1:
@@ -47,83 +60,113 @@ class Folder(Source):
         self.path = Path(path)
         self.size = size
         self.test_share = test_share
+        self.fit = fit
+        self.skipped = skipped
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         """Read the folder; `data` plays no part, as the folder is named already."""
-        parts = part_folders(self.path)
+        tree = Tree.at(self.path)
+        parts = part_folders(tree)
         test = _test_part(parts)
         if "train" in parts and test:
             return self._given(parts["train"], test, progress)
-        only_train = [folder.name for folder in _visible_folders(self.path)] == ["train"] and "train" in parts
-        return self._held_out(parts["train"] if only_train else self.path, progress)
+        only_train = [folder.name for folder in tree.folders()] == ["train"] and "train" in parts
+        return self._held_out(parts["train"] if only_train else tree, progress)
 
-    def _held_out(self, path: Path, progress: Progress) -> Splits:
-        classes = class_folders(path)
+    def _held_out(self, tree: Tree, progress: Progress) -> Splits:
+        classes = class_folders(tree)
         test = {name: _chosen(pictures, self.test_share) for name, pictures in classes.items()}
         train = {name: sorted({*pictures} - {*test[name]}) for name, pictures in classes.items()}
-        size = self.size or _usual_size(path, classes)
-        return Splits(read_classes(path, train, size, progress), read_classes(path, test, size, progress))
+        size = self._size(tree, classes)
+        return Splits(self._read(tree, train, size, progress), self._read(tree, test, size, progress, may_lack=True))
 
-    def _given(self, train: Path, test: Path, progress: Progress) -> Splits:
+    def _given(self, train: Tree, test: Tree, progress: Progress) -> Splits:
         train_classes, test_classes = class_folders(train), class_folders(test)
         for name in sorted(train_classes.keys() ^ test_classes.keys()):
             has, lacks = (train, test) if name in train_classes else (test, train)
             raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes")
-        size = self.size or _usual_size(train, train_classes)
-        return Splits(
-            read_classes(train, train_classes, size, progress), read_classes(test, test_classes, size, progress)
-        )
+        size = self._size(train, train_classes)
+        return Splits(self._read(train, train_classes, size, progress), self._read(test, test_classes, size, progress))
+
+    def _size(self, tree: Tree, classes: Classes) -> int:
+        return self.size or _usual_size(tree, classes, self.fit, strict=self.skipped is None)
+
+    def _read(self, tree: Tree, classes: Classes, size: int, progress: Progress, *, may_lack: bool = False) -> ImageSet:
+        return read_classes(tree, classes, size, progress, self.fit, self.skipped, may_lack=may_lack)
 
 
-def part_folders(path: Path) -> dict[str, Path]:
-    """The folders `train`, `test` and so on in `path`, by their names in small letters, that hold class folders."""
-    found = {folder.name.lower(): folder for folder in _visible_folders(path)}
-    return {name: found[name] for name in ("train", *_TEST_FOLDERS) if name in found and _visible_folders(found[name])}
+def part_folders(tree: Tree) -> dict[str, Tree]:
+    """The folders `train`, `test` and so on, by their names in small letters, that hold class folders."""
+    found = {folder.name.lower(): folder for folder in tree.folders()}
+    return {name: found[name] for name in ("train", *_TEST_FOLDERS) if name in found and found[name].folders()}
 
 
-def folder_to_test(path: Path) -> Path:
+def folder_to_test(tree: Tree) -> Tree:
     """Where the class folders to test with are: in its `test` (or `val`, …) where it is split, else itself."""
-    return _test_part(part_folders(path)) or path
+    return _test_part(part_folders(tree)) or tree
 
 
-def _test_part(parts: Mapping[str, Path]) -> Path | None:
+def _test_part(parts: Mapping[str, Tree]) -> Tree | None:
     return next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
 
 
-def class_folders(path: Path) -> Classes:
-    """The classes in `path`, sorted by name; pictures in folders inside a class folder are of that class."""
-    classes: dict[str, list[str]] = {_class_name(folder): [] for folder in _visible_folders(path)}
-    pictures = names(path, is_picture)
+def class_folders(tree: Tree) -> Classes:
+    """The classes, sorted by name; pictures in folders inside a class folder are of that class."""
+    classes: dict[str, list[str]] = {_class_name(folder): [] for folder in tree.folders()}
+    pictures = tree.pictures()
     if not classes:
         what = "pictures but no folders of classes" if pictures else "neither pictures nor folders of classes"
-        raise InputError(f"{path} holds {what}: {_LAYOUT}")
+        raise InputError(f"{tree} holds {what}: {_LAYOUT}")
     for picture in pictures:
         if "/" in picture:
-            classes[_class_name(path / picture.split("/", 1)[0])].append(picture)
+            classes[_class_name(tree / picture.split("/", 1)[0])].append(picture)
     if not any(classes.values()):
-        raise InputError(f"{path} holds folders but no pictures in them: {_LAYOUT}")
-    check_no_class_is_empty(classes, map(len, classes.values()), path)
+        raise InputError(f"{tree} holds folders but no pictures in them: {_LAYOUT}")
+    check_no_class_is_empty(classes, map(len, classes.values()), str(tree))
     return dict(sorted(classes.items()))
 
 
-def read_classes(path: Path, classes: Classes, size: int, progress: Progress) -> ImageSet:
-    """The pictures, class after class, decoded and brought to one size."""
+def read_classes(
+    tree: Tree,
+    classes: Classes,
+    size: int,
+    progress: Progress,
+    fit: Fit = "crop",
+    skipped: list[Skipped] | None = None,
+    *,
+    may_lack: bool = False,
+) -> ImageSet:
+    """The pictures, class after class, decoded and brought to one size.
+
+    Those that cannot be read are added to `skipped`; without such a list the first of them is an error. A class that
+    has none left is one in any case, unless some `may_lack` pictures.
+    """
     chosen = [picture for pictures in classes.values() for picture in pictures]
-    contents = ((str(path / name), content) for name, content in read(path, chosen))
-    images = decode_all(contents, len(chosen), size, progress, resize=True)
+    contents = ((tree.file(name), content) for name, content in tree.read(chosen))
+    places = {tree.file(name): index for index, name in enumerate(chosen)} if tree.is_tar else None
+    lost: dict[int, Skipped] = {}
+    pass_over = None if skipped is None else lost
+    images = decode_all(contents, len(chosen), size, progress, fit=fit, skipped=pass_over, places=places)
     counts = torch.tensor([len(pictures) for pictures in classes.values()])
-    return ImageSet(images, torch.arange(len(classes)).repeat_interleave(counts), tuple(classes))
+    labels = torch.arange(len(classes)).repeat_interleave(counts)
+    if skipped is not None and lost:
+        skipped += [lost[index] for index in sorted(lost)]
+        labels = labels[[index not in lost for index in range(len(chosen))]]
+        if not may_lack:
+            _check_some_are_left(tree, tuple(classes), labels, lost)
+    return ImageSet(images, labels, tuple(classes))
 
 
-def _visible_folders(path: Path) -> list[Path]:
-    try:
-        inside = sorted(path.iterdir())
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}): name a folder of class folders") from error
-    return [folder for folder in inside if not is_hidden(folder.name) and folder.is_dir()]
+def _check_some_are_left(tree: Tree, classes: Sequence[str], labels: Tensor, lost: Mapping[int, Skipped]) -> None:
+    first = lost[min(lost)]
+    if not len(labels):
+        raise InputError(f"no picture in {tree} can be read, {first.path} for one: {first.reason}")
+    for name, count in zip(classes, labels.bincount(minlength=len(classes)).tolist(), strict=True):
+        if not count:
+            raise InputError(f"no picture of the class “{name}” in {tree} can be read: repair some, or remove it")
 
 
-def _class_name(folder: Path) -> str:
+def _class_name(folder: Tree) -> str:
     try:
         folder.name.encode()
     except UnicodeEncodeError as error:
@@ -142,16 +185,31 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
     return sorted(by_digest[:count])
 
 
-def _usual_size(path: Path, classes: Classes) -> int:
+def _usual_size(tree: Tree, classes: Classes, fit: Fit, *, strict: bool) -> int:
     pictures = [picture for members in classes.values() for picture in members]
-    measured = pictures[:: math.ceil(len(pictures) / _MEASURED)]
-    return suitable_size([short_side(path / picture) for picture in measured])
+    sides = []
+    for measure in _measures(tree, pictures[:: math.ceil(len(pictures) / _MEASURED)], fit):
+        try:
+            sides.append(measure())
+        except UnreadableError:
+            if strict:
+                raise
+    return suitable_size(sides)
 
 
-def suitable_size(short_sides: Sequence[int]) -> int:
+def _measures(tree: Tree, chosen: Sequence[str], fit: Fit) -> Iterator[Callable[[], int]]:
+    """What gives the side of each picture: by its header, which in an archive does not come without the rest."""
+    if tree.packed is None:
+        yield from (partial(square_side, tree.path / name, fit) for name in chosen)
+        return
+    for name, content in tree.read(chosen):
+        yield partial(square_side_of, content, tree.file(name), fit)
+
+
+def suitable_size(sides: Sequence[int]) -> int:
     """The median, down to a multiple of 32 and within 32 to 96, where small nets learn in minutes.
 
     >>> [suitable_size(sides) for sides in ([20], [48], [70, 500, 90], [4000], [])]
     [32, 32, 64, 96, 32]
     """
-    return min(max(int(statistics.median(short_sides or [0])) // 32 * 32, 32), 96)
+    return min(max(int(statistics.median(sides or [0])) // 32 * 32, 32), 96)

@@ -16,6 +16,7 @@ from sparc.data.imageset import Splits
 from sparc.data.progress import Progress
 from sparc.data.sources.folder import Classes, class_folders, part_folders, read_classes
 from sparc.data.sources.stored import Reader, StoredSource
+from sparc.data.tree import Tree
 from sparc.errors import InputError
 
 SIZE = 84
@@ -43,7 +44,7 @@ class MiniImageNet(StoredSource):
 
 
 def _read(folder: Path, list_parts: Callable[[Path], dict[str, Classes]], progress: Progress) -> Splits:
-    return Splits(*(read_classes(folder, part, SIZE, progress) for part in _split(list_parts(folder))))
+    return Splits(*(read_classes(Tree(folder), part, SIZE, progress) for part in _split(list_parts(folder))))
 
 
 def _from_csv(folder: Path) -> dict[str, Classes]:
@@ -51,9 +52,9 @@ def _from_csv(folder: Path) -> dict[str, Classes]:
 
 
 def _from_class_folders(folder: Path) -> dict[str, Classes]:
-    parts = part_folders(folder)
+    parts = part_folders(Tree(folder))
     if not parts:
-        return {"": class_folders(folder)}
+        return {"": class_folders(Tree(folder))}
     return {
         part: {
             name: [f"{path.name}/{picture}" for picture in pictures] for name, pictures in class_folders(path).items()

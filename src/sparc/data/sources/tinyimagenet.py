@@ -82,7 +82,7 @@ def _part(path: Path, wnid_of: dict[str, str], wnids: tuple[str, ...], progress:
         if wnid not in label_of:
             raise InputError(f"{path}:{name} is of no class that {_WNIDS} lists: fetch the set again")
     pictures = ((f"{path}:{name}", content) for name, content in read(path, wnid_of))
-    images = decode_all(pictures, len(wnid_of), SIZE, progress, resize=False)
+    images = decode_all(pictures, len(wnid_of), SIZE, progress, fit=None)
     return ImageSet(images, torch.tensor([label_of[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids)
 
 
