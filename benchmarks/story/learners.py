@@ -17,7 +17,7 @@ from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 from sparc.methods.sparc.chorus import PICTURES_FOR_PATCHES
 from sparc.nn.batched import predict_batched
-from sparc.nn.chorus import PATCH_SEED, Voice
+from sparc.nn.chorus import COMMON_SEED, Voice
 from sparc.nn.patches import FEATURES, PatchFeatures
 
 DIRECTIONS = 9
@@ -106,7 +106,7 @@ class Patches(Learner):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.voice = Voice(FEATURES, FEATURES, PATCH_SEED)
+        self.voice = Voice(FEATURES, FEATURES, COMMON_SEED)
         self.patches: PatchFeatures | None = None
 
     def teach(self, pictures: ImageSet) -> None:

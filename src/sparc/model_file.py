@@ -31,7 +31,6 @@ from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
 from sparc.nn.patches import FEATURES
 from sparc.nn.sparc import layout
-from sparc.train import seeded
 
 KEY = "sparc-model"
 VERSION = 5
@@ -127,7 +126,6 @@ class ModelInfo:
 
     def new_net(self, generator: Generator | None = None) -> ChorusNet:
         """A net that has learned none of the tasks."""
-        generator = seeded(self.seed, "method") if generator is None else generator
         return self.settings.new_net(self.shape.channels, self.shape.image_size, self.flip, generator)
 
     def grown_net(self) -> ChorusNet:
@@ -155,7 +153,7 @@ class ModelInfo:
         units = layout(self.shape.channels, filters, self.settings.shared)
         trained = [task for task in self.tasks if task.seen is not None]
         outputs = sum(len(task.classes) for task in trained) * (units[-1].own + units[-1].shared)
-        own = sum(unit.channels * (unit.shared + len(trained) * (9 + unit.own)) for unit in units if trained)
+        own = sum(unit.channels * (unit.shared + len(trained) * (9 + unit.own)) for unit in units)
         common = 0 if not self.settings.patches else min(FEATURES, self.settings.patches)
         common = START_FEATURES if self.settings.start != "nothing" else common
         # A class is known to its own working memory at the least, and every working memory has a covariance.
@@ -328,11 +326,9 @@ def _digest(tensors: Mapping[str, Tensor], about: object) -> str:
 
 
 def _tensors(net: ChorusNet) -> dict[str, Tensor]:
-    """All but what follows from the description: how the net has grown, a semantic memory that no task has taught yet,
-    weights that others have trained.
-    """
+    """All but how the net has grown, which follows from the description, and weights that others have trained."""
     return {
         name: value.detach().cpu().contiguous()
         for name, value in net.state_dict().items()
-        if not name.endswith("_extra_state") and (len(net.working) or not name.startswith("semantic."))
+        if not name.endswith("_extra_state")
     }

@@ -161,7 +161,8 @@ def test_one_class_in_a_folder_is_learned_and_said(
     folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["learn", str(folders("one", "cat")), "--model", str(tmp_path / "m.sparc"), *QUICK]) == 0
-    assert "turned round" in capsys.readouterr().out
+    assert "one: learned in" in (said := capsys.readouterr().out)
+    assert "by statistics alone, without training" in said
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from sparc.cli.main import main
 from sparc.files import locked
 from sparc.model_file import load
-from sparc.predictor import outputs
+from sparc.predictor import scores
 
 MakeModel = Callable[..., Path]
 PETS = ("pets", {"cat": 0.0, "dog": 2.0})
@@ -19,12 +19,12 @@ MORE = ("more", {"cat": 1.0, "eel": 0.5})
 def test_a_class_is_renamed_in_every_task_that_has_it(model: MakeModel, capsys: pytest.CaptureFixture[str]) -> None:
     path = model(PETS, MORE)
     images = torch.zeros(1, 3, 8, 8, dtype=torch.uint8)
-    before = outputs(load(path), images)
+    before = scores(load(path), images)
     assert main(["rename", str(path), "cat", "кот"]) == 0
     assert "cat is called кот now" in capsys.readouterr().out
     after = load(path)
     assert [task.classes for task in after.info.tasks] == [("кот", "dog"), ("кот", "eel")]
-    assert torch.equal(outputs(after, images), before)
+    assert torch.equal(scores(after, images), before)
 
 
 def test_a_task_is_renamed(model: MakeModel) -> None:
