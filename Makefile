@@ -35,7 +35,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
 # DATA is where the data sets lie, if not where `sparc run` looks by itself. Runs that are there are not made again.
-METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,er-ace:rivals=batch,lwf,oewc,oewc:lam=0.3,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
+METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,er-ace:rivals=batch,lwf,oewc,oewc:lam=10,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
 FROM_DATA = $(if $(DATA),--data "$(DATA)")
 results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)

@@ -13,7 +13,7 @@ DEFAULTS = {
     "der++": {"lr": 0.03, "buffer_size": 200, "replay_batch": 32, "alpha": None, "beta": 0.5},
     "er-ace": {"lr": 0.03, "buffer_size": 200, "replay_batch": 32},
     "lwf": {"lr": 0.01, "temperature": 2.0, "alpha": 1.0},
-    "oewc": {"lr": 0.03, "lam": 10.0, "gamma": 1.0},
+    "oewc": {"lr": 0.03, "lam": 0.3, "gamma": 1.0},
     "si": {"lr": 0.03, "clip_value": 1.0, "lam": 0.5, "xi": 1.0},
     "pnn": {"lr": 0.03},
     "packnet": {"lr": 0.01, "momentum": 0.9, "prune": None, "retrain": 0.5},

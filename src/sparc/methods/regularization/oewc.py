@@ -7,8 +7,8 @@ label y. Pictures are not augmented. The penalty is λ Σ F (θ − θ*)², with
 
 Batch norm is as in a test. The field's code leaves it in training mode, on single pictures, where a net hardly knows
 what it has learned; its λ of 10 was found with that. It suits nets that have learned their pictures well and whose
-information is small for that. After few epochs ours is many times as large as the field's, and a λ as many times
-smaller holds as strongly.
+information is small for that. Ours is many times as large as the field's, and a λ as many times smaller holds as
+strongly; 0.3 does best on held-out pictures after two epochs a task (results/README.md).
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ GRADIENTS = 1 << 26
 class OewcSettings(SingleNetSettings):
     renamed: ClassVar = {"strength": "lam"}
 
-    lam: float = 10.0
+    lam: float = 0.3
     """λ: weight of the penalty; the shorter a task is trained, the smaller."""
     gamma: float = 1.0
     """How much of the old tasks' Fisher information is kept at each task."""
