@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
@@ -21,6 +21,7 @@ from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
+    Started,
     check_validation,
     fewest_pictures,
     forget,
@@ -29,13 +30,17 @@ from sparc.learner import (
     read_folder,
     rename,
     settings_of,
+    started,
     suitable_recipe,
 )
 from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
-from sparc.nn.start import Start
 from sparc.predictor import scores
+from sparc.starts import StartChoice
+
+GLANCED = 24
+"""Pictures that are looked at to choose a start."""
 
 
 class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -65,7 +70,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         statistics: int = ChorusSettings.statistics,
         patches: int = ChorusSettings.patches,
         mirror: bool = ChorusSettings.mirror,
-        start: Start = ChorusSettings.start,
+        start: StartChoice = "auto",
         start_size: int = ChorusSettings.start_size,
         effort: Effort = "normal",
         epochs: int | None = None,
@@ -170,30 +175,44 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _taught(
         self, model: Model | None, pictures: Pictures, labels: Sequence[object] | None, name: str | None
     ) -> Model:
-        splits, numbered = self._splits(pictures, labels, model)
-        if model is None:
-            model = new_model(splits.train, settings_of(self), self.seed, self.flip, numbered, self.picture_fit)
-        elif numbered is not model.info.numbered:
+        check_validation(self.validation)
+        if labels is None and not isinstance(pictures, str | Path):
+            raise InputError("pictures need a label each, unless they are a folder of class folders")
+        made = self._started(pictures, labels) if model is None else None
+        side = self.image_size if made is None else made.side(self.image_size)
+        splits, numbered = self._splits(pictures, labels, model, side)
+        if made is not None:
+            settings, reason = made
+            model = new_model(splits.train, settings, self.seed, self.flip, numbered, self.picture_fit, reason)
+        assert model is not None
+        if numbered is not model.info.numbered:
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
         recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
         name = name or f"task {len(model.info.tasks) + 1}"
         return learn(model, splits, name, recipe, fewest=fewest_pictures(self.effort, self.epochs))
 
-    def _splits(self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None) -> tuple[Splits, bool]:
-        check_validation(self.validation)
-        if labels is None:
-            if not isinstance(pictures, str | Path):
-                raise InputError("pictures need a label each, unless they are a folder of class folders")
+    def _started(self, pictures: Pictures, labels: Sequence[object] | None) -> Started:
+        trains = self.effort == "thorough" or self.epochs is not None
+        seen: Path | Tensor
+        if labels is None and isinstance(pictures, str | Path):
+            seen = Path(pictures)
+        else:
+            some = pictures if isinstance(pictures, str | Path) else pictures[:GLANCED]
+            seen = InputShape.suitable(some, fit=self.picture_fit).images(some)
+        return started(settings_of(self), self.start, trains, seen, self.picture_fit)
+
+    def _splits(
+        self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None, side: int | None
+    ) -> tuple[Splits, bool]:
+        if labels is None and isinstance(pictures, str | Path):
             if model is not None:
                 model.info.shape.check_takes_pictures()
             skipped: list[Skipped] | None = None if self.strict else []
-            splits = read_folder(
-                pictures, model, self.image_size, self.validation, fit=self.picture_fit, skipped=skipped
-            )
+            splits = read_folder(pictures, model, side, self.validation, fit=self.picture_fit, skipped=skipped)
             if skipped:
                 warnings.warn("\n".join(told(skipped)), stacklevel=4)
             return splits, False
-        shape = InputShape.suitable(pictures, self.image_size, self.picture_fit) if model is None else model.info.shape
+        shape = InputShape.suitable(pictures, side, self.picture_fit) if model is None else model.info.shape
         images = shape.images(pictures)
         given = np.asarray(labels)
         if len(given) != len(images) or given.ndim != 1:

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
+from torch import Tensor
 
 from sparc import __version__
 from sparc.data.augment import Augment
@@ -18,6 +19,7 @@ from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
+from sparc.data.sources.folder import some_pictures
 from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
@@ -27,6 +29,7 @@ from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
 from sparc.predictor import graded, scores
+from sparc.starts import SMALLEST, Glance, StartChoice, choose_start
 from sparc.train import Observer, Trainer, accuracy, seeded
 
 Effort = Literal["quick", "normal", "thorough"]
@@ -100,8 +103,35 @@ def read_folder(
 
 
 def settings_of(holder: object) -> ChorusSettings:
-    """The method's settings as a classifier, or a set of flags, has them among its other attributes."""
-    return ChorusSettings(**{field.name: getattr(holder, field.name) for field in fields(ChorusSettings)})
+    """The method's settings as a classifier, or a set of flags, has them among its other attributes; but for the start,
+    which has to be chosen.
+    """
+    names = [field.name for field in fields(ChorusSettings) if field.name != "start"]
+    return ChorusSettings(**{name: getattr(holder, name) for name in names})
+
+
+class Started(NamedTuple):
+    """What a new model is made with."""
+
+    settings: ChorusSettings
+    reason: str
+    """Why it has this start."""
+
+    def side(self, asked: int | None) -> int | None:
+        """The size that pictures are brought to, unless another was asked for; None if that is left to them."""
+        return asked if asked is not None or self.settings.start == "nothing" else self.settings.start_size
+
+
+def started(settings: ChorusSettings, asked: StartChoice, trains: bool, pictures: Path | Tensor, fit: Fit) -> Started:
+    """Settings with the start that suits a folder of pictures, or images."""
+
+    def look() -> Glance:
+        if isinstance(pictures, Tensor):
+            return Glance(pictures, min(pictures.shape[2:]))
+        return Glance(*some_pictures(pictures, fit, side=SMALLEST))
+
+    start, reason = choose_start(asked, settings, trains, look)
+    return Started(replace(settings, start=start), reason)
 
 
 def new_model(
@@ -111,6 +141,7 @@ def new_model(
     flip: bool = True,
     numbered: bool = False,
     fit: Fit = "crop",
+    start_reason: str = "",
 ) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
     shape = InputShape(pictures.channels, pictures.size, fit)
@@ -118,7 +149,7 @@ def new_model(
         settings = replace(settings, depth=suitable_depth(pictures.size))
     augment = settings.views(Augment.fitted(pictures))
     made_with = f"sparc {__version__}"
-    info = ModelInfo(shape, settings, augment.mean, augment.std, (), made_with, seed, flip, numbered)
+    info = ModelInfo(shape, settings, augment.mean, augment.std, (), made_with, seed, flip, numbered, start_reason)
     return Model(info.new_net(seeded(seed, "method")), info)
 
 
@@ -127,8 +158,8 @@ def learn(
 ) -> Model:
     """A new model that knows these classes as well; the old one stays as it is, whatever happens.
 
-    `pictures.test` is held out: it says when to stop, and how good the model is. From less than `fewest` pictures no
-    working memory is trained, where there are common features to do without one.
+    `pictures.test` is held out: it says when to stop, and how good the model is; then it is described as well. From
+    less than `fewest` pictures no working memory is trained, where there are common features to do without one.
     """
     info = model.info
     names = pictures.train.class_names
@@ -164,7 +195,8 @@ def learn(
         seen=seen,
     )
     kept = [replace(each, share_in_semantic=each.share_in_semantic * (1 - share)) for each in info.tasks]
-    return _validated(Model(method.net.eval(), replace(info, tasks=(*kept, record))), pictures.test)
+    model = _validated(Model(method.net.eval(), replace(info, tasks=(*kept, record))), pictures.test)
+    return model if turned else _with_held_out(model, method, task)
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
@@ -297,6 +329,17 @@ def _share_of_newest(model: Model) -> float:
     semantic = sum(unit.channels * unit.shared for unit in model.net.units)
     paired = sum(unit.channels * min(unit.own, unit.shared) for unit in model.net.units)
     return (1 - model.info.settings.alpha) * paired / semantic if semantic else 0.0
+
+
+def _with_held_out(model: Model, method: Chorus, task: Task) -> Model:
+    """Statistics take in the pictures that were held out, once these have said how good it is without them."""
+    if not len(task.validation) or not model.net.all_voices():
+        return model
+    method.describe(task.validation, task)
+    *others, last = model.info.tasks
+    counts = task.validation.counts()[task.classes.start :]
+    last = replace(last, pictures=tuple(map(sum, zip(last.pictures, counts, strict=True))))
+    return Model(method.net.eval(), replace(model.info, tasks=(*others, last)))
 
 
 def _validated(model: Model, held_out: ImageSet) -> Model:

@@ -102,6 +102,8 @@ class ModelInfo:
     """Mirror images are learned as well."""
     numbered: bool = False
     """The classes' names are whole numbers, and are given back as such."""
+    start_reason: str = ""
+    """Why it was made with its start, or from scratch."""
 
     def __post_init__(self) -> None:
         if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
@@ -181,6 +183,12 @@ class Model:
     def inference(self) -> InferenceNet:
         """The net as it answers fastest; to fold it takes as long as to answer for one picture."""
         return InferenceNet.of(self.net)
+
+    def parameters_added(self) -> list[int]:
+        """By each task: its working memory and its head."""
+        counts = self.net.parameter_counts()
+        added = map(sum, zip(counts.tasks, counts.heads, strict=True))
+        return [0 if task.seen is None else next(added) for task in self.info.tasks]
 
 
 def save(model: Model, path: Path) -> None:

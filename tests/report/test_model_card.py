@@ -76,7 +76,7 @@ def test_the_card_tells_classes_dates_accuracies_and_sizes(path: Path, capsys: p
     assert training[2][0] == "fish"
     assert training[2][-1] == "10.0%"
     assert "It knows 3 classes, learned in 2 tasks" in text
-    assert "counts: cat in pets, fish." in text
+    assert "Learned more than once: cat in pets, fish." in text
     assert "ICML 2025" in text
     assert "sparc predict pets.sparc PICTURE" in text
     assert str(path.parent) not in text, "where the file lies is nobody's business"

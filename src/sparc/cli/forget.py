@@ -39,16 +39,15 @@ def main(arguments: list[str]) -> int:
 
 def what_remains(before: Model, after: Model) -> list[str]:
     """What is gone and what is not, a line each."""
-    counts = before.net.parameter_counts()
+    added = before.parameters_added()
     left = {task.name: task for task in after.info.tasks}
     lines = []
     for index, task in enumerate(before.info.tasks):
         if task.name not in left:
             rest = "; ".join(_remains(before, index, left)) or "nothing else remains of it"
-            lines.append(
-                f"{task.name} ({', '.join(task.classes)}): its working memory and head, "
-                f"{counts.tasks[index] + counts.heads[index]:,} parameters, are gone; {rest}."
-            )
+            memory = f"its working memory and head, {added[index]:,} parameters,"
+            what = f"{memory if added[index] else 'its means'} are"
+            lines.append(f"{task.name} ({', '.join(task.classes)}): {what} gone; {rest}.")
         elif gone := [name for name in task.classes if name not in left[task.name].classes]:
             lines.append(
                 f"{', '.join(gone)} of {task.name}: the outputs are gone; the working memory, which learned them along "
@@ -72,16 +71,19 @@ def what_remains(before: Model, after: Model) -> list[str]:
 def _remains(model: Model, index: int, left: Collection[str]) -> Iterator[str]:
     """What a task that is gone leaves in those that are not."""
     tasks = model.info.tasks
-    task, heirs = tasks[index], [each.name for each in tasks[index + 1 :] if each.name in left]
+    task, trained = tasks[index], [each for each in tasks if each.name in left and each.seen is not None]
+    heirs = [each.name for each in trained if each in tasks[index + 1 :]]
     if task.share_in_semantic and left:
         how = "trained with it" if task.taught_semantic else "mixed in from its point-wise filters"
         yield f"{task.share_in_semantic:.2%} of the semantic memory, which the other tasks use, stays as it was {how}"
-    if model.info.settings.inherit != "nothing" and heirs:
+    if model.info.settings.inherit != "nothing" and heirs and task.seen is not None:
         surely = "learned" if model.info.settings.inherit == "newest" else "may have learned"
         yield f"{', '.join(heirs)} {surely} on from its working memory, and what came of that stays"
-    if model.info.settings.statistics and any(each.name in left for each in tasks[:index]):
+    if model.info.settings.statistics and any(each in tasks[:index] for each in trained):
         yield "its part in the covariances of older working memories stays"
-    if model.info.settings.patches and left:
+    if model.info.settings.start != "nothing" and left:
+        yield "its part in the covariance of the start's features stays"
+    elif model.info.settings.patches and left:
         yield "its part in the covariance of patches stays"
-        if task.taught_semantic:
+        if not index:
             yield "the averages of patches of its pictures, in which all classes are described, stay"

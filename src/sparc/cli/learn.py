@@ -25,12 +25,15 @@ from sparc.learner import (
     new_model,
     read_folder,
     settings_of,
+    started,
     suitable_recipe,
 )
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.report.labels import percent
+from sparc.report.model_card import start_of
 from sparc.report.tables import plain_table
+from sparc.starts import StartChoice
 from sparc.text import one_line
 
 
@@ -38,8 +41,12 @@ from sparc.text import one_line
 class NewModel(ChorusSettings):
     """Of a new model; one that is there keeps what it was made with."""
 
+    start: StartChoice = "auto"  # type: ignore[assignment] # which is settled before there are settings
+    """A net that was pre-trained on ImageNet, lite0 of sparc-cl[start], or nothing; by itself lite0 where it is
+    installed and pictures are coloured."""
     image_size: int | None = None
-    """Side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first."""
+    """Side in pixels that all pictures are brought to, instead of 32, 64 or 96 as suits the first, or of what suits the
+    start."""
     fit: Fit = "crop"
     """Of a picture that is no square the centre is learned, or all of it, padded with the mean colour of its edge."""
     no_flip: bool = False
@@ -112,12 +119,18 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
     new = given.new_model
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        pictures = read_folder(
-            given.folder, before, new.image_size, given.validation, display.loading, new.fit, pass_over
-        )
+        trains = given.thorough or given.epochs is not None
+        made = None if before else started(settings_of(new), new.start, trains, given.folder, new.fit)
+        side = made.side(new.image_size) if made else None
+        pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over)
         for line in told(skipped):
             display.warn(line)
-        model = before or new_model(pictures.train, settings_of(new), new.seed, not new.no_flip, fit=new.fit)
+        model = before
+        if made is not None:
+            model = new_model(
+                pictures.train, made.settings, new.seed, not new.no_flip, fit=new.fit, start_reason=made.reason
+            )
+        assert model is not None
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = title(given.folder) if given.name is None else given.name
         return learn(model, pictures, name, recipe, display, fewest_pictures(given.effort, given.epochs))
@@ -137,6 +150,8 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
 
     asked = parse(Again, "learn", __doc__, arguments).new_model
     for name, there in asdict(own).items():
+        if name == "start" and asked.start == "auto":
+            continue
         if getattr(asked, name) != there and name not in flags:
             flag = f"--{name.replace('_', '-')}"
             raise InputError(f"{flag} of {path} is {there} for good: leave it out, or make another model")
@@ -151,6 +166,8 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     how = "by statistics alone, without training" if task.seen is None else f"{task.epochs} epochs"
     title = f"{task.name}: learned in {duration(task.seconds)}, {how}"
     console.print(one_line(title), style="bold", markup=False, highlight=False)
+    if before is None:
+        console.print(f"a new model, {start_of(model.info)}", markup=False, highlight=False)
     table = plain_table("", "class", "pictures learned from")
     for name, count in zip(task.classes, task.pictures, strict=True):
         table.add_row(escape(one_line(name)), str(count))
@@ -158,14 +175,13 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     known = set(before.info.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
         console.print(f"{escape(one_line(', '.join(again)))}: known before, and better known now")
-    added = model.net.parameter_counts()
     facts = plain_table("", "", "")
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
     facts.add_row("pictures held out for that", str(task.held_out))
     facts.add_row("classes that the model knows now", str(len(model.info.classes)))
     if task.seen is not None:
-        facts.add_row("parameters added", f"{added.tasks[-1] + added.heads[-1]:,}")
+        facts.add_row("parameters added", f"{model.parameters_added()[-1]:,}")
     facts.add_row("bytes added", f"{size - size_before:,}")
     facts.add_row("file size in bytes", f"{size:,}")
     console.print(facts)

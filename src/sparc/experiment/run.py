@@ -183,7 +183,7 @@ def _result(
         },
         environment=surroundings,
         diagnostics=method.diagnostics(),
-        title=method.title,
+        title=method.full_title(),
         kind=method.kind,
         upper_bound=method.sees_old_tasks,
     )

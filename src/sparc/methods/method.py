@@ -172,6 +172,10 @@ class Method(ResizableBuffers, ABC):
     def set_trainable(self) -> None:
         """Say which parameters take a gradient, as follows from the state; called after every other hook."""
 
+    def full_title(self) -> str:
+        """What its results are called, where it says more than its title: weights that were trained elsewhere."""
+        return self.title
+
     def parameters_by_owner(self) -> dict[str, int]:
         """How many of the numbers that it keeps each of its parts holds, for people to look at."""
         from sparc.methods.parts.costs import kept_by_part

@@ -15,6 +15,13 @@ FILE = f"{PACKAGE}/models/efficientnet-lite0-57934424.pth"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 
 
+def are_installed() -> bool:
+    try:
+        return Path(str(distribution(PACKAGE).locate_file(FILE))).is_file()
+    except PackageNotFoundError:
+        return False
+
+
 def lite0_weights() -> dict[str, Tensor]:
     """By the names that the package has for them; its code is not run."""
     try:

@@ -8,7 +8,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.nn.efficientnet import FEATURES as START_FEATURES
 from sparc.nn.patches import FILTERS
 from sparc.report.labels import percent, size
 from sparc.report.tables import parameters_table, plain_table
@@ -25,7 +27,7 @@ PAPER = (
 
 def facts(model: Model, path: Path) -> dict[str, object]:
     """All that is known of a model, for machines."""
-    info, counts = model.info, model.net.parameter_counts()
+    info = model.info
     tasks = [
         {
             **asdict(task),
@@ -33,9 +35,9 @@ def facts(model: Model, path: Path) -> dict[str, object]:
                 {"name": name, "pictures": pictures} for name, pictures in zip(task.classes, task.pictures, strict=True)
             ],
             "pictures": sum(task.pictures),
-            "parameters_added": working + head,
+            "parameters_added": added,
         }
-        for task, working, head in zip(info.tasks, counts.tasks, counts.heads, strict=True)
+        for task, added in zip(info.tasks, model.parameters_added(), strict=True)
     ]
     return {
         "path": str(path),
@@ -50,6 +52,7 @@ def facts(model: Model, path: Path) -> dict[str, object]:
         "mean": info.mean,
         "std": info.std,
         **asdict(info.settings),
+        "start_reason": info.start_reason,
         "share_of_forgotten_tasks": forgotten_share(info),
         "parameters": {**_by_owner(model), "all": sum(_by_owner(model).values())},
     }
@@ -121,12 +124,13 @@ def _overview(model: Model, path: Path) -> Table:
         "pictures": _pictures(info),
         "mean of each channel": _numbers(info.mean),
         "deviation of each channel": _numbers(info.std),
+        "start": start_of(info),
         "net": f"width {settings.width:g}, depth {settings.depth}, "
         f"{settings.shared:.0%} of the point-wise filters shared",
         "α, kept at a consolidation": f"{settings.alpha:g}",
         "κ, largest activation of a head": f"{settings.kappa:g}",
         "a working memory starts": _STARTS[settings.inherit],
-        "features that describe classes": f"{settings.statistics:,} of each memory, {settings.patches:,} of patches",
+        "features that describe classes": _described(settings),
         "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
@@ -153,9 +157,8 @@ def _accuracies(info: ModelInfo) -> Table:
 
 def _learning(model: Model) -> Table:
     table = plain_table("Learning", "task", "learned", "epochs", "seconds", "parameters added", "share in\nsemantic")
-    counts = model.net.parameter_counts()
-    for task, working, head in zip(model.info.tasks, counts.tasks, counts.heads, strict=True):
-        numbers = (f"{task.epochs:,}", f"{task.seconds:,.1f}", f"{working + head:,}", f"{task.share_in_semantic:.1%}")
+    for task, added in zip(model.info.tasks, model.parameters_added(), strict=True):
+        numbers = (f"{task.epochs:,}", f"{task.seconds:,.1f}", f"{added:,}", f"{task.share_in_semantic:.1%}")
         table.add_row(Text(one_line(task.name)), Text(_when(task)), *numbers)
     return table
 
@@ -184,7 +187,7 @@ def _what_it_knows(info: ModelInfo) -> str:
             lines.append(f"| {markdown(task.name)} | {markdown(name)} | {pictures:,} |")
     if again := relearned(info):
         listed = "; ".join(f"{markdown(name)} in {', '.join(map(markdown, tasks))}" for name, tasks in again.items())
-        lines += ["", f"Learned more than once, so that the best of several outputs counts: {listed}."]
+        lines += ["", f"Learned more than once: {listed}."]
     lines += [
         "",
         "Accuracy in percent on pictures held out from training, when the task had just been learned: *in the task* "
@@ -199,8 +202,19 @@ def _what_it_knows(info: ModelInfo) -> str:
     return "\n".join(lines)
 
 
+def start_of(info: ModelInfo) -> str:
+    kind = "from scratch" if info.settings.start == "nothing" else f"{info.settings.start}, pre-trained on ImageNet"
+    return f"{kind}: {one_line(info.start_reason)}" if info.start_reason else kind
+
+
+def _described(settings: ChorusSettings) -> str:
+    if settings.start != "nothing":
+        return f"{START_FEATURES:,} of the start, of pictures at {settings.start_size} × {settings.start_size}"
+    return f"{settings.statistics:,} of each memory, {settings.patches:,} of patches"
+
+
 def _how_it_was_trained(model: Model, path: Path) -> str:
-    info, settings, counts = model.info, model.info.settings, model.net.parameter_counts()
+    info, settings = model.info, model.info.settings
     lines = [
         "## How it was trained",
         "",
@@ -217,9 +231,9 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
             "| task | epochs | seconds | parameters added | share in the semantic memory |",
             "|---|---:|---:|---:|---:|",
         ]
-    for task, working, head in zip(info.tasks, counts.tasks, counts.heads, strict=True):
+    for task, added in zip(info.tasks, model.parameters_added(), strict=True):
         lines.append(
-            f"| {markdown(task.name)} | {task.epochs:,} | {task.seconds:,.1f} | {working + head:,} "
+            f"| {markdown(task.name)} | {task.epochs:,} | {task.seconds:,.1f} | {added:,} "
             f"| {task.share_in_semantic:.1%} |"
         )
     return "\n".join(lines)
@@ -230,6 +244,11 @@ def _method(model: Model) -> Iterator[str]:
     is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.patches
     method = "SPARC" if is_sparc else "Chorus, which builds on SPARC"
     yield f"With {method} ({PAPER}), by {markdown(info.made_with)}."
+    if settings.start != "nothing":
+        yield "Nothing was trained on these pictures: classes are told by their means, and one covariance for all, in"
+        yield f"{START_FEATURES:,} features of EfficientNet-Lite0, which was pre-trained on ImageNet: it has seen"
+        yield "pictures of a thousand classes before, of yours perhaps among them."
+        return
     yield "Every task has a small net of its own, its working memory, made of depth-wise separable convolutions and"
     yield "frozen when the task ends."
     if settings.inherit != "nothing":

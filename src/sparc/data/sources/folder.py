@@ -1,5 +1,6 @@
 """Anybody's pictures: a folder, or an archive, that holds one folder for each class."""
 
+import contextlib
 import hashlib
 import math
 import statistics
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
-from sparc.data.pictures import Fit, decode_all, square_side, square_side_of
+from sparc.data.pictures import Fit, decode, decode_all, square_side, square_side_of
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources.source import Source
@@ -183,6 +184,23 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
     count = min(max(round(share * len(pictures)), 1), len(pictures) - 1)
     by_digest = sorted(pictures, key=lambda name: hashlib.sha256(unicodedata.normalize("NFC", name).encode()).digest())
     return sorted(by_digest[:count])
+
+
+def some_pictures(path: Path, fit: Fit, side: int, count: int = 24) -> tuple[Tensor, int]:
+    """A few of a folder's pictures, brought to a small size, and the side of the usual one as it is; whatever cannot be
+    read is passed over.
+    """
+    tree = Tree.at(path)
+    classes = class_folders(part_folders(tree).get("train", tree))
+    pictures = [picture for members in classes.values() for picture in members]
+    images, sides = [], []
+    for name, content in part_folders(tree).get("train", tree).read(pictures[:: math.ceil(len(pictures) / count)]):
+        with contextlib.suppress(UnreadableError):
+            sides.append(square_side_of(content, name, fit))
+            if isinstance(content, bytes):
+                images.append(torch.tensor(decode(content, name, side, fit)).movedim(2, 0))
+    found = torch.stack(images) if images else torch.empty(0, 3, side, side, dtype=torch.uint8)
+    return found, int(statistics.median(sides or [0]))
 
 
 def _usual_size(tree: Tree, classes: Classes, fit: Fit, *, strict: bool) -> int:

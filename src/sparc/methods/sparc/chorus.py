@@ -177,6 +177,9 @@ class Chorus(SPARC):
         labels = torch.tensor(self.net.portions[-1].classes)[pictures.labels - task.classes.start]
         self.net.add_statistics(self.described(pictures), labels)
 
+    def full_title(self) -> str:
+        return self.title if self.settings.start == "nothing" else f"{self.title}, pre-trained on ImageNet"
+
     def parameters_by_owner(self) -> dict[str, int]:
         return {**super().parameters_by_owner(), "statistics": self.net.count_statistics()}
 

@@ -1,0 +1,62 @@
+"""What a new model starts from: a net that has seen the world, where that suits, or nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.nn.lite0_weights import are_installed
+from sparc.nn.start import Start
+
+StartChoice = Literal["auto", "nothing", "lite0"]
+SMALLEST = 32
+"""Pixels each way; with 20 pictures of each of 14 classes of CIFAR-100, of that size, 74 % are right with the start and
+49 % from scratch."""
+GREY = 3.0
+"""Colour channels that differ by less, of 255, in the mean over some pictures, are those of grey ones."""
+_FROM_SCRATCH = ("width", "depth", "shared", "alpha", "kappa", "inherit", "statistics", "patches", "mirror")
+
+
+@dataclass(frozen=True, eq=False)
+class Glance:
+    """Some of the pictures that a model is to be made for."""
+
+    images: Tensor
+    """uint8, N × channels × height × width, perhaps smaller than they are."""
+    side: int
+    """Of the usual picture as it is, in pixels."""
+
+
+def choose_start(
+    asked: StartChoice, settings: ChorusSettings, trains: bool, look: Callable[[], Glance]
+) -> tuple[Start, str]:
+    """The start, and why; `trains` says that somebody has said how long to train."""
+    if asked != "auto":
+        return asked, "as it was asked for"
+    for name in _FROM_SCRATCH:
+        if getattr(settings, name) != getattr(ChorusSettings, name):
+            return "nothing", f"{name} was given, which a net from scratch has"
+    if trains:
+        return "nothing", "it was said how long to train"
+    if not are_installed():
+        return "nothing", "sparc-cl[start] is not installed, which names more coloured photographs right"
+    glance = look()
+    if glance.images.shape[1] != 3:
+        return "nothing", f"pictures have {glance.images.shape[1]} channels, and the start is for colours"
+    if glance.side < SMALLEST:
+        return "nothing", f"pictures of {glance.side} pixels are too small for the start"
+    if colourfulness(glance.images) < GREY:
+        return "nothing", "pictures are grey, and the start is for colours"
+    return "lite0", f"pictures are coloured, and of {glance.side} pixels"
+
+
+def colourfulness(images: Tensor) -> float:
+    """How far apart the channels of RGB pictures lie, in the mean.
+
+    >>> colourfulness(torch.full((2, 3, 8, 8), 7, dtype=torch.uint8))
+    0.0
+    """
+    channels = images.float()
+    return float((channels.amax(1) - channels.amin(1)).mean()) if len(images) else 0.0
