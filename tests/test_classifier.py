@@ -46,7 +46,7 @@ def test_it_learns_task_after_task(taught: ContinualClassifier, splits: Splits) 
     images, labels = some(splits, 0, 1, 2, 3, 4)
     assert taught.score(images, labels) > 0.5
     assert [task.name for task in taught.model_.info.tasks] == ["task 1", "task 2"]
-    assert [task.pictures for task in taught.model_.info.tasks] == [(22, 22, 22), (22, 22)]
+    assert [task.pictures for task in taught.model_.info.tasks] == [(24, 24, 24), (24, 24)]
     assert [task.share_in_semantic for task in taught.model_.info.tasks] == [1, 0]
 
 
@@ -95,7 +95,7 @@ def test_a_class_learned_again_is_known_better_and_has_one_output(taught: Contin
     images, _ = some(splits, 0)
     assert taught.module_(torch.from_numpy(images)[:, None].float()).shape[1] == 6
     *_, patches = taught.model_.net.all_voices()
-    assert patches.gaussians.counts.tolist() == [44, 22, 22, 22, 22, 22]
+    assert patches.gaussians.counts.tolist() == [48, 24, 24, 24, 24, 24]
     assert [layer.classes.tolist() for layer in taught.model_.net.readout().heads] == [[0, 1, 2], [3, 4], [0, 5]]
     assert taught.score(*some(splits, 0, 5)) > 0.8
 
@@ -165,7 +165,7 @@ def test_heads_that_are_kept_answer_to_the_bit_as_before(splits: Splits) -> None
 def test_a_forgotten_class_is_gone_from_every_working_memory(taught: ContinualClassifier, splits: Splits) -> None:
     taught.learn(*some(splits, 5))
     before = [voice.gaussians for voice in taught.model_.net.all_voices()]
-    assert [voice.counts.tolist() for voice in before] == [[22] * 6, [22] * 3, [22] * 6]
+    assert [voice.counts.tolist() for voice in before] == [[24] * 6, [24] * 3, [24] * 6]
     taught.forget(1, 3)
     after = [voice.gaussians for voice in taught.model_.net.all_voices()]
     for old, new, kept in zip(before, after, ([0, 2, 4, 5], [1, 2], [0, 2, 4, 5]), strict=True):

@@ -144,6 +144,7 @@ def new_model(
     start_reason: str = "",
 ) -> Model:
     """A model that knows nothing yet, for pictures like these, which set its normalization."""
+    settings.check_channels(pictures.channels)
     shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
         settings = replace(settings, depth=suitable_depth(pictures.size))

@@ -9,6 +9,7 @@ from torch import Tensor
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.nn.lite0_weights import are_installed
 from sparc.nn.start import Start
+from sparc.text import counted
 
 StartChoice = Literal["auto", "nothing", "lite0"]
 SMALLEST = 32
@@ -44,7 +45,7 @@ def choose_start(
         return "nothing", "sparc-cl[start] is not installed, which names more coloured photographs right"
     glance = look()
     if glance.images.shape[1] != 3:
-        return "nothing", f"pictures have {glance.images.shape[1]} channels, and the start is for colours"
+        return "nothing", f"pictures have {counted(glance.images.shape[1], 'channel')}, and the start is for colours"
     if glance.side < SMALLEST:
         return "nothing", f"pictures of {glance.side} pixels are too small for the start"
     if colourfulness(glance.images) < GREY:

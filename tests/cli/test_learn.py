@@ -332,7 +332,7 @@ def test_pictures_as_they_lie_on_peoples_disks(
     model = tmp_path / "odd.sparc"
     assert main(["learn", str(folder), "--model", str(model), *QUICK]) == 0
     info = load(model).info
-    assert dict(zip(info.tasks[0].classes, info.tasks[0].pictures, strict=True)) == {"dog 🐶": 2, "котик": 11}
+    assert dict(zip(info.tasks[0].classes, info.tasks[0].pictures, strict=True)) == {"dog 🐶": 3, "котик": 12}
     capsys.readouterr()
 
     bomb = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (100_000).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0" + bytes(4)

@@ -167,7 +167,7 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     title = f"{task.name}: learned in {duration(task.seconds)}, {how}"
     console.print(one_line(title), style="bold", markup=False, highlight=False)
     if before is None:
-        console.print(f"a new model, {start_of(model.info)}", markup=False, highlight=False)
+        console.print(f"a new model, {start_of(model.info)}", markup=False, highlight=False, soft_wrap=True)
     table = plain_table("", "class", "pictures learned from")
     for name, count in zip(task.classes, task.pictures, strict=True):
         table.add_row(escape(one_line(name)), str(count))

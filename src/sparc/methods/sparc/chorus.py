@@ -31,6 +31,7 @@ from sparc.nn.inference import InferenceNet
 from sparc.nn.patches import PatchFeatures
 from sparc.nn.sparc import WorkingMemory
 from sparc.nn.start import SIDE, Start, StartFeatures
+from sparc.text import counted
 
 V = TypeVar("V", bound=Views)
 Inherit = Literal["newest", "alike", "nothing"]
@@ -70,11 +71,16 @@ class ChorusSettings(SparcSettings):
         self, channels: int, image_size: tuple[int, int], flip: bool, generator: Generator | None = None
     ) -> ChorusNet:
         """A net that has learned nothing yet; `flip` says whether mirror images are learned from."""
-        if self.start != "nothing" and channels != 3:
-            raise InputError(f"--start {self.start} is for coloured pictures, and these have {channels} channels")
+        self.check_channels(channels)
         shape = (channels, image_size, self.width, self.depth, self.shared)
         start = StartFeatures.named(self.start, self.start_size)
         return ChorusNet(*shape, generator, self.statistics, self.mirror and flip, self.patches, start)
+
+    def check_channels(self, channels: int) -> None:
+        if self.start != "nothing" and channels != 3:
+            raise InputError(
+                f"--start {self.start} is for coloured pictures: these have {counted(channels, 'channel')}"
+            )
 
     @property
     def describes_all(self) -> bool:
