@@ -172,7 +172,7 @@ def test_few_pictures_train_nothing_and_many_do(monkeypatch: pytest.MonkeyPatch)
     images = random.integers(0, 256, (40, 8, 8)).astype(np.uint8)
     few = ContinualClassifier().learn(images, np.arange(40) % 2)
     assert few.model_.info.tasks[0].seen is None
-    monkeypatch.setattr("sparc.learner.FEWEST", 20)
+    monkeypatch.setattr("sparc.learner.FEWEST", 15)
     many = ContinualClassifier(width=1 / 8, effort="quick").learn(images, np.arange(40) % 2)
     assert many.model_.info.tasks[0].seen == 36
     assert scores(many.model_, torch.from_numpy(images)[:, None]).shape == (40, 2)

@@ -126,9 +126,9 @@ class Patches(Learner):
 
 
 class Sparc(Learner):
-    name = "learn"
-    title = "`sparc learn`"
-    options: ClassVar[Mapping[str, Any]] = {}
+    name = "scratch"
+    title = "`sparc learn --start nothing`"
+    options: ClassVar[Mapping[str, Any]] = {"start": "nothing"}
     """Of the classifier, beside the defaults."""
 
     def __init__(self, seed: int) -> None:
@@ -142,15 +142,21 @@ class Sparc(Learner):
         return torch.from_numpy(self.classifier.predict(images))
 
 
-class SparcQuick(Sparc):
-    name = "quick"
-    title = "`sparc learn --quick`"
-    options: ClassVar[Mapping[str, Any]] = {"effort": "quick"}
-
-
 class SparcAtOnce(Sparc):
-    name = "at-once"
-    title = "`sparc learn`, all pictures at once"
+    name = "scratch-at-once"
+    title = "`sparc learn --start nothing`, all pictures at once"
+    at_once = True
+
+
+class SparcStart(Sparc):
+    name = "start"
+    title = "`sparc learn --start lite0`, pre-trained on ImageNet"
+    options: ClassVar[Mapping[str, Any]] = {"start": "lite0"}
+
+
+class SparcStartAtOnce(SparcStart):
+    name = "start-at-once"
+    title = "`sparc learn --start lite0`, all pictures at once"
     at_once = True
 
 

@@ -37,7 +37,7 @@ from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
 from sparc.predictor import scores
-from sparc.starts import StartChoice
+from sparc.starts import USUAL, StartChoice
 
 GLANCED = 24
 """Pictures that are looked at to choose a start."""
@@ -68,7 +68,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kappa: float = ChorusSettings.kappa,
         inherit: Inherit = ChorusSettings.inherit,
         statistics: int = ChorusSettings.statistics,
-        patches: int = ChorusSettings.patches,
+        patches: int = USUAL.patches,
         mirror: bool = ChorusSettings.mirror,
         start: StartChoice = "auto",
         start_size: int = ChorusSettings.start_size,

@@ -17,6 +17,10 @@ SMALLEST = 32
 49 % from scratch."""
 GREY = 3.0
 """Colour channels that differ by less, of 255, in the mean over some pictures, are those of grey ones."""
+USUAL = ChorusSettings(patches=1024)
+"""Settings of a new model. Runs, which count every number that is kept, have fewer features of patches: with 100
+pictures of each of 14 classes of CIFAR-100, 66.5, 67.4 and 67.3 % of held-out ones are right with 512, 1,024 and 1,536
+(three draws), and the covariance has 1, 4 and 9 MB."""
 _FROM_SCRATCH = ("width", "depth", "shared", "alpha", "kappa", "inherit", "statistics", "patches", "mirror")
 
 
@@ -37,7 +41,7 @@ def choose_start(
     if asked != "auto":
         return asked, "as it was asked for"
     for name in _FROM_SCRATCH:
-        if getattr(settings, name) != getattr(ChorusSettings, name):
+        if getattr(settings, name) != getattr(USUAL, name):
             return "nothing", f"{name} was given, which a net from scratch has"
     if trains:
         return "nothing", "it was said how long to train"

@@ -33,7 +33,7 @@ from sparc.model_file import Model, load, save
 from sparc.report.labels import percent
 from sparc.report.model_card import start_of
 from sparc.report.tables import plain_table
-from sparc.starts import StartChoice
+from sparc.starts import USUAL, StartChoice
 from sparc.text import one_line
 
 
@@ -41,6 +41,7 @@ from sparc.text import one_line
 class NewModel(ChorusSettings):
     """Of a new model; one that is there keeps what it was made with."""
 
+    patches: int = USUAL.patches
     start: StartChoice = "auto"  # type: ignore[assignment] # which is settled before there are settings
     """A net that was pre-trained on ImageNet, lite0 of sparc-cl[start], or nothing; by itself lite0 where it is
     installed and pictures are coloured."""

@@ -108,7 +108,7 @@ class Chorus(SPARC):
         self.labels: Sequence[int] | None = None
         """Which classes a task's are, among all; without it new ones."""
         self.fewest = 0
-        """Pictures that a working memory is trained for, where there are common features to do without it."""
+        """Pictures a class that a working memory is trained for, where there are common features to do without it."""
 
     def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> ChorusNet:
         flip = isinstance(self.augment, Augment) and self.augment.flip
@@ -126,7 +126,7 @@ class Chorus(SPARC):
 
     def wants_memory(self, task: Task) -> bool:
         """Whether a working memory is trained: not on a start, nor for one class, which has nothing to be told from."""
-        enough = len(task.classes) > 1 and len(task.train) >= self.fewest
+        enough = len(task.classes) > 1 and len(task.train) >= self.fewest * len(task.classes)
         return self.net.common is None or (self.settings.start == "nothing" and enough)
 
     def features(self, pictures: ImageSet) -> Iterator[Tensor]:
