@@ -1,5 +1,6 @@
 """A start that has seen the world: order does not matter to what is known, and it is chosen where it suits."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.chorus import Chorus, ChorusSettings
 from sparc.nn.lite0_weights import PACKAGE
 from sparc.predictor import scores
-from sparc.starts import Glance, StartChoice, choose_start
+from sparc.starts import USUAL, Glance, StartChoice, choose_start
 from sparc.train import Trainer
 
 SMALL = {"start": "lite0", "start_size": 32}
@@ -130,14 +131,14 @@ def test_a_start_is_chosen_where_it_suits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sparc.starts.are_installed", lambda: True)
-    found, reason = choose_start(asked, ChorusSettings(**settings), trains, lambda: glance)  # type: ignore[arg-type]
+    found, reason = choose_start(asked, replace(USUAL, **settings), trains, lambda: glance)  # type: ignore[arg-type]
     assert found == start
     assert why in reason
 
 
 def test_without_the_weights_it_is_from_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparc.starts.are_installed", lambda: False)
-    found, reason = choose_start("auto", ChorusSettings(), False, lambda: COLOURED)
+    found, reason = choose_start("auto", USUAL, False, lambda: COLOURED)
     assert found == "nothing"
     assert "sparc-cl[start] is not installed" in reason
 

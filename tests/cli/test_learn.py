@@ -134,7 +134,7 @@ def test_settings_are_settled_when_a_model_is_made(
 def test_every_setting_of_the_method_is_a_flag(
     folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    numbers = {"width": 0.0625, "depth": 1, "shared": 0.25, "alpha": 0.5, "kappa": 3.0, "statistics": 5}
+    numbers = {"width": 0.0625, "depth": 1, "shared": 0.25, "alpha": 0.5, "kappa": 3.0, "statistics": 5, "patches": 6}
     wanted = ChorusSettings(**numbers, inherit="nothing", mirror=False)
     flags = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
     folder, model = folders("pets", "cat", "dog", pictures=3), tmp_path / "m.sparc"
