@@ -29,6 +29,7 @@ from sparc.learner import (
     new_model,
     read_folder,
     rename,
+    says_how_long,
     settings_of,
     started,
     suitable_recipe,
@@ -192,7 +193,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return learn(model, splits, name, recipe, fewest=fewest_pictures(self.effort, self.epochs))
 
     def _started(self, pictures: Pictures, labels: Sequence[object] | None) -> Started:
-        trains = self.effort == "thorough" or self.epochs is not None
+        trains = says_how_long(self.effort, self.epochs)
         seen: Path | Tensor
         if labels is None and isinstance(pictures, str | Path):
             seen = Path(pictures)

@@ -73,9 +73,14 @@ def suitable_recipe(pictures: int, effort: Effort, epochs: int | None = None) ->
     return replace(Chorus.recipe, epochs=epochs, batch_size=min(max(pictures // 10, 8), 32))
 
 
+def says_how_long(effort: Effort, epochs: int | None) -> bool:
+    """Whether somebody wants a working memory to be trained, however few pictures there are."""
+    return effort == "thorough" or epochs is not None
+
+
 def fewest_pictures(effort: Effort, epochs: int | None = None) -> int:
-    """From how many of a class a working memory is trained; whoever says how long means that one should be."""
-    return 0 if effort == "thorough" or epochs is not None else FEWEST
+    """From how many of a class a working memory is trained."""
+    return 0 if says_how_long(effort, epochs) else FEWEST
 
 
 def check_validation(share: float) -> None:
@@ -226,6 +231,8 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
         return Model(info.new_net(seeded(info.seed, "begun anew")), info)
     net = copy.deepcopy(model.net)
     net.keep_classes([label for label, name in enumerate(model.info.classes) if name not in gone])
+    if not len(net.working):
+        net.semantic = info.new_net(seeded(info.seed, "begun anew")).semantic  # for the same reason
     return Model(net, info)
 
 

@@ -29,6 +29,7 @@ from sparc.nn.chorus import ChorusNet, pooled_features
 from sparc.nn.efficientnet import FEATURES as START_FEATURES
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import layer_filters
+from sparc.nn.lite0_weights import WeightsError
 from sparc.nn.patches import FEATURES
 from sparc.nn.sparc import layout
 
@@ -117,14 +118,18 @@ class ModelInfo:
         if self.numbered and not all(map(is_number, self.classes)):
             raise ValueError("its classes should be numbers")
 
-    @property
+    @cached_property
     def classes(self) -> tuple[str, ...]:
         """Every class once, in the order in which they were first learned."""
         return tuple(dict.fromkeys(name for task in self.tasks for name in task.classes))
 
     def labels(self, task: LearnedTask) -> list[int]:
         """Which of all classes a task's are."""
-        return [self.classes.index(name) for name in task.classes]
+        return [self._index[name] for name in task.classes]
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: label for label, name in enumerate(self.classes)}
 
     def new_net(self, generator: Generator | None = None) -> ChorusNet:
         """A net that has learned none of the tasks."""
@@ -240,7 +245,7 @@ def load(path: Path) -> Model:
         raise InputError(f"{path} cannot be read ({error.strerror or error}): name a model file") from error
     except SafetensorError as error:
         raise InputError(f"{path} is not a model, or was cut off ({error}): name another file") from error
-    except _NotOursError:
+    except (_NotOursError, WeightsError):
         raise
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}): bring back an older copy") from error
@@ -287,19 +292,21 @@ def _as_now(about: Any, version: int) -> Any:
     if not isinstance(settings, dict) or not isinstance(tasks, list):
         return about
     added = {**(_SETTINGS_2 if version < 3 else {}), **(_SETTINGS_3 if version < 4 else {})}
-    return {**about, "settings": {**settings, **added}, "tasks": _with_seen(tasks)}
+    return {
+        **about,
+        "settings": {**settings, **added},
+        "tasks": _with_seen(tasks, {**settings, **added}.get("inherit")),
+    }
 
 
-def _with_seen(tasks: list[Any]) -> list[Any]:
-    """Tasks of before version 5: each had a working memory, which started from the one before it or from nothing, and
-    then without common features, so that it does not matter.
-    """
+def _with_seen(tasks: list[Any], inherit: object) -> list[Any]:
+    """Tasks of before version 5, each of which had a working memory."""
     seen, found = 0, []
     for task in tasks:
         pictures = task.get("pictures") if isinstance(task, dict) else None
         if not isinstance(pictures, list) or not all(isinstance(count, int) for count in pictures):
             return tasks
-        seen += sum(pictures)
+        seen = sum(pictures) + (seen if inherit != "nothing" else 0)
         found.append({**task, "seen": max(seen, 1)})
     return found
 

@@ -1,9 +1,11 @@
 """An inference net as an ONNX graph, written by hand: the few operators that it needs, and nothing an exporter adds."""
 
+import math
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool1d
@@ -215,8 +217,9 @@ class Graph:
 def start_features(graph: Graph, name: str, x: str, start: StartFeatures, image_size: tuple[int, int]) -> str:
     """Features of the start, as `StartFeatures` has them."""
     if image_size != (start.side, start.side):
-        sides = graph.weight(f"{name}.sides", torch.tensor([1, 1, *(start.side / side for side in image_size)]))
-        x = graph.node(f"{name}.resized", "Resize", x, "", sides, mode="cubic", cubic_coeff_a=-0.75)
+        scales = torch.tensor([1.0, 1.0, *(_scale(side, start.side) for side in image_size)])
+        scales_name = graph.weight(f"{name}.scales", scales)
+        x = graph.node(f"{name}.resized", "Resize", x, "", scales_name, mode="cubic", cubic_coeff_a=-0.75)
         x = graph.node(f"{name}.pixels", "Clip", x, graph.constant("black", 0.0), graph.constant("white", 255.0))
     x = graph.shifted(f"{name}.centred", x, -MEAN)
     x = graph.scaled(f"{name}.normalized", x, 1 / DEVIATION)
@@ -235,6 +238,18 @@ def start_features(graph: Graph, name: str, x: str, start: StartFeatures, image_
     x, side = _same_conv(graph, f"{name}.head", x, net.head, side)
     x = graph.node(f"{name}.pool", "ReduceMean", x, axes=[2, 3], keepdims=0)
     return graph.node(f"{name}.root", "Sqrt", graph.shifted(f"{name}.rooted", x, START_ROOT))
+
+
+def _scale(side: int, wanted: int) -> float:
+    """By which a side becomes another, also where runtimes round the product down.
+
+    >>> math.floor(np.float32(_scale(46, 224)) * np.float32(46))
+    224
+    """
+    scale = np.float32(wanted / side)
+    while math.floor(scale * np.float32(side)) < wanted:
+        scale = np.nextafter(scale, np.float32(np.inf))
+    return float(scale)
 
 
 def _same_conv(graph: Graph, name: str, x: str, conv: SameConv, side: int, clipped: bool = True) -> tuple[str, int]:

@@ -60,6 +60,7 @@ def choose_start(
 def colourfulness(images: Tensor) -> float:
     """How far apart the channels of RGB pictures lie, in the mean.
 
+    >>> import torch
     >>> colourfulness(torch.full((2, 3, 8, 8), 7, dtype=torch.uint8))
     0.0
     """

@@ -49,19 +49,25 @@ def what_remains(before: Model, after: Model) -> list[str]:
             what = f"{memory if added[index] else 'its means'} are"
             lines.append(f"{task.name} ({', '.join(task.classes)}): {what} gone; {rest}.")
         elif gone := [name for name in task.classes if name not in left[task.name].classes]:
-            lines.append(
-                f"{', '.join(gone)} of {task.name}: the outputs are gone; the working memory, which learned them along "
-                f"with {', '.join(left[task.name].classes)}, stays until the whole task is forgotten."
+            memory = (
+                ""
+                if task.seen is None
+                else f"; the working memory, which learned them along with {', '.join(left[task.name].classes)}, stays "
+                "until the whole task is forgotten"
             )
+            lines.append(f"{', '.join(gone)} of {task.name}: the outputs are gone{memory}.")
     if not left:
         return [
             *lines,
             "No class is left, and the semantic memory is begun anew. Copies of the old file are not touched.",
         ]
     if before.net.all_voices():
+        centre = (
+            "and the centre and scale of features " if any(voice.scaled for voice in before.net.all_voices()) else ""
+        )
         lines.append(
             "The means of what is gone are taken out of all statistics; the covariances, which are estimated from all "
-            "classes together, and the centre and scale of features stay as they are."
+            f"classes together, {centre}stay as they are."
         )
     known = len(after.info.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")

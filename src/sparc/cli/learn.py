@@ -24,6 +24,7 @@ from sparc.learner import (
     learn,
     new_model,
     read_folder,
+    says_how_long,
     settings_of,
     started,
     suitable_recipe,
@@ -70,11 +71,13 @@ class Learn:
     name: str | None = None
     """What the task is called; without it as the folder, or the archive, is."""
     quick: bool = False
-    """Less than half of the usual time, for a first look."""
+    """Where a working memory is trained, for less than half of the usual time, for a first look."""
     thorough: bool = False
-    """Three to five times the usual time."""
+    """Train a working memory however few pictures there are, three to five times as long; a new model is then made from
+    scratch."""
     epochs: int | None = None
-    """Passes over the pictures, instead of a number that suits how many there are."""
+    """Train a working memory however few pictures there are, with so many passes over them; a new model is then made
+    from scratch."""
     validation: float = 0.1
     """Share of the pictures held out, to know when to stop and how good the model is."""
     threads: int = 1
@@ -120,7 +123,7 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
     new = given.new_model
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        trains = given.thorough or given.epochs is not None
+        trains = says_how_long(given.effort, given.epochs)
         made = None if before else started(settings_of(new), new.start, trains, given.folder, new.fit)
         side = made.side(new.image_size) if made else None
         pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over)

@@ -58,7 +58,7 @@ class Voice(nn.Module):
         """Take in pictures; labels count from the first class that is known. The first pictures set the scale."""
         if self.scaled and not len(self.gaussians):
             self.shift.copy_(features.mean(0))
-            deviation = features.std(0)
+            deviation = features.std(0) if len(features) > 1 else torch.ones_like(features[0])
             # One that hardly varies now may do so later, and should not drown all others then.
             self.scale.copy_(1 / deviation.clamp_min(max(float(deviation.mean()) / 10, 1e-6)))
         self.gaussians.add(((features - self.shift) * self.scale).double() @ self.projection(), labels)

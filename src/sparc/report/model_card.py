@@ -80,7 +80,7 @@ def relearned(info: ModelInfo) -> dict[str, list[str]]:
 
 def forgotten_share(info: ModelInfo) -> float:
     """How much of the semantic memory comes from tasks that are gone: what those that are there do not account for."""
-    if not info.tasks or not info.settings.shared:
+    if not info.settings.shared or all(task.seen is None for task in info.tasks):
         return 0.0
     rest = 1 - sum(task.share_in_semantic for task in info.tasks)
     return rest if rest > 1e-9 else 0.0
@@ -241,7 +241,7 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
 
 def _method(model: Model) -> Iterator[str]:
     info, settings = model.info, model.info.settings
-    is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.patches
+    is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.describes_all
     method = "SPARC" if is_sparc else "Chorus, which builds on SPARC"
     yield f"With {method} ({PAPER}), by {markdown(info.made_with)}."
     if settings.start != "nothing":
@@ -249,8 +249,15 @@ def _method(model: Model) -> Iterator[str]:
         yield f"{START_FEATURES:,} features of EfficientNet-Lite0, which was pre-trained on ImageNet: it has seen"
         yield "pictures of a thousand classes before, of yours perhaps among them."
         return
-    yield "Every task has a small net of its own, its working memory, made of depth-wise separable convolutions and"
-    yield "frozen when the task ends."
+    if settings.patches:
+        yield f"All classes are described by their means, and one covariance for all, in {settings.patches:,} features"
+        yield f"of patches, which nobody trains: how much a picture has in common with {FILTERS} averages of small"
+        yield "patches of the first task's pictures."
+    if info.tasks and all(task.seen is None for task in info.tasks):
+        yield "Pictures were too few for more, so nothing was trained."
+        return
+    yield "A task with enough pictures has a small net of its own, its working memory, made of depth-wise separable"
+    yield "convolutions and frozen when the task ends."
     if settings.inherit != "nothing":
         yield f"It starts {_STARTS[settings.inherit]}."
     yield f"{settings.shared:.0%} of the point-wise filters belong to a semantic memory that all tasks share: it is"
@@ -261,9 +268,6 @@ def _method(model: Model) -> Iterator[str]:
         yield "When a task ends, every working memory there is describes the task's classes by their means in up to"
         yield f"{settings.statistics:,} features of its own and by one covariance for all classes; these and the heads"
         yield "answer together."
-    if settings.patches:
-        yield f"All classes are described in {settings.patches:,} features of patches as well, which nobody trains: how"
-        yield f"much a picture has in common with {FILTERS} averages of small patches of the first task's pictures."
     if model.net.mirror:
         yield "Features are the mean over a picture and its mirror image."
 
@@ -292,7 +296,7 @@ def _limits(info: ModelInfo) -> str:
 - It always names one of the classes above, also for a picture that shows none of them. It is not for decisions about
   people's safety, health or rights.
 - No old picture is kept, so nothing can be checked again, or learned again, on the pictures of an old task.
-- Every working memory runs on each picture: time grows with the number of tasks.
+- Every working memory runs on each picture: time grows with the number of tasks that have one.
 - Telling tasks apart is harder than telling classes within a task, as no two tasks were ever learned together.
 - The accuracies are on held-out pictures of the same folders at the time of learning. Pictures from elsewhere do
   worse, tasks learned later lower the figure among all classes, and the same pictures told when to stop training.

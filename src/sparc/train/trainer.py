@@ -63,8 +63,6 @@ class Trainer(Resumable):
 
     def learn(self, task: Task, pictures_later: int = 0) -> None:
         """One task, through all of its phases; how many pictures later tasks have tells only how far the run is."""
-        if len(task.train) < 2:
-            raise InputError(f"task {task.index + 1} has {len(task.train)} training pictures: batch norm needs two")
         task = told_to(self.method, task)
         if self.at.learned:
             self.next_task()
@@ -73,6 +71,10 @@ class Trainer(Resumable):
             self._call(self.method.begin_task, task)
             self.at.phase = 0
         while self.at.phase < len(phases := self.method.phases(task, self.recipe)):
+            if len(task.train) < 2:
+                raise InputError(
+                    f"task {task.index + 1} has one picture to train from, and batch norm needs two: give more"
+                )
             self._phase(task, phases, pictures_later)
             self.at.phase, self.at.epoch, self.at.last = self.at.phase + 1, 0, None
         self._call(self.method.end_task, task)

@@ -74,7 +74,8 @@ class ChorusSettings(SparcSettings):
         self.check_channels(channels)
         shape = (channels, image_size, self.width, self.depth, self.shared)
         start = StartFeatures.named(self.start, self.start_size)
-        return ChorusNet(*shape, generator, self.statistics, self.mirror and flip, self.patches, start)
+        mirror = self.mirror and flip and start is None
+        return ChorusNet(*shape, generator, self.statistics, mirror, self.patches, start)
 
     def check_channels(self, channels: int) -> None:
         if self.start != "nothing" and channels != 3:
@@ -126,7 +127,8 @@ class Chorus(SPARC):
 
     def wants_memory(self, task: Task) -> bool:
         """Whether a working memory is trained: not on a start, nor for one class, which has nothing to be told from."""
-        enough = len(task.classes) > 1 and len(task.train) >= self.fewest * len(task.classes)
+        pictures = len(task.train) + len(task.validation)
+        enough = len(task.classes) > 1 and pictures >= self.fewest * len(task.classes)
         return self.net.common is None or (self.settings.start == "nothing" and enough)
 
     def features(self, pictures: ImageSet) -> Iterator[Tensor]:
@@ -138,7 +140,7 @@ class Chorus(SPARC):
 
     def described(self, pictures: ImageSet) -> Iterator[Tensor]:
         """What each voice hears of them in turn: features of each working memory, and common ones."""
-        if self.net.statistics:
+        if self.net.statistics and len(self.net.working):
             yield from self.features(pictures)
         if self.net.common is not None:
             yield self.predict_batched(self.net.common, pictures.images)
