@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
+from sparc.data.sources.folder import is_split
 from sparc.data.stream import hold_out
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -190,7 +191,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
         recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
         name = name or f"task {len(model.info.tasks) + 1}"
-        return learn(model, splits, name, recipe, fewest=fewest_pictures(self.effort, self.epochs))
+        fewest = fewest_pictures(self.effort, self.epochs)
+        stays_out = labels is None and isinstance(pictures, str | Path) and is_split(Path(pictures))
+        return learn(model, splits, name, recipe, fewest=fewest, stays_out=stays_out)
 
     def _started(self, pictures: Pictures, labels: Sequence[object] | None) -> Started:
         trains = says_how_long(self.effort, self.epochs)

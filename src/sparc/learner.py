@@ -161,12 +161,19 @@ def new_model(
 
 
 def learn(
-    model: Model, pictures: Splits, name: str, recipe: Recipe, observer: Observer | None = None, fewest: int = 0
+    model: Model,
+    pictures: Splits,
+    name: str,
+    recipe: Recipe,
+    observer: Observer | None = None,
+    fewest: int = 0,
+    stays_out: bool = False,
 ) -> Model:
     """A new model that knows these classes as well; the old one stays as it is, whatever happens.
 
-    `pictures.test` is held out: it says when to stop, and how good the model is; then it is described as well. From
-    less than `fewest` pictures a class no working memory is trained, where common features do without one.
+    `pictures.test` is held out: it says when to stop, and how good the model is; then, unless it `stays_out` because
+    somebody has set it aside for testing, it is described as well. From less than `fewest` pictures a class no working
+    memory is trained, where common features do without one.
     """
     info = model.info
     names = pictures.train.class_names
@@ -203,7 +210,7 @@ def learn(
     )
     kept = [replace(each, share_in_semantic=each.share_in_semantic * (1 - share)) for each in info.tasks]
     model = _validated(Model(method.net.eval(), replace(info, tasks=(*kept, record))), pictures.test)
-    return model if turned else _with_held_out(model, method, task)
+    return model if turned or stays_out else _with_held_out(model, method, task)
 
 
 def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:

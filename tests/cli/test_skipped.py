@@ -31,7 +31,7 @@ def test_they_are_named_and_the_others_learned(
     assert main(["learn", str(folder), "--model", str(model), *QUICK, "--json"]) == 0
     said = capsys.readouterr()
     learned = json.loads(said.out)
-    assert learned["pictures"][0] == 18
+    assert learned["pictures"][0] == 20
     assert sum(learned["pictures"]) + learned["held_out"] == 27
     assert {each["path"] for each in learned["skipped"]} == set(map(str, broken))
     assert all(each["reason"].startswith("it cannot be decoded (") for each in learned["skipped"])

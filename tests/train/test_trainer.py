@@ -64,7 +64,7 @@ def test_training_pictures_are_augmented_and_test_pictures_are_not(stream: Strea
 def test_one_picture_is_not_enough(stream: Stream, augment: Augment) -> None:
     task = stream[0]
     lonely = replace(task, train=task.train.take(torch.tensor([0])))
-    with pytest.raises(InputError, match="task 1 has 1 training pictures"):
+    with pytest.raises(InputError, match="task 1 has one picture to train from"):
         Trainer(linear(), RECIPE, 0).learn(lonely)
 
 

@@ -14,6 +14,7 @@ from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
+from sparc.data.sources.folder import is_split
 from sparc.data.tree import title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -137,7 +138,8 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
         assert model is not None
         recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
         name = title(given.folder) if given.name is None else given.name
-        return learn(model, pictures, name, recipe, display, fewest_pictures(given.effort, given.epochs))
+        fewest = fewest_pictures(given.effort, given.epochs)
+        return learn(model, pictures, name, recipe, display, fewest, stays_out=is_split(given.folder))
 
 
 def _check_same(path: Path, model: Model, arguments: list[str]) -> None:

@@ -186,6 +186,12 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
     return sorted(by_digest[:count])
 
 
+def is_split(path: Path) -> bool:
+    """Whether somebody has set pictures aside for testing."""
+    parts = part_folders(Tree.at(path))
+    return "train" in parts and _test_part(parts) is not None
+
+
 def some_pictures(path: Path, fit: Fit, side: int, count: int = 24) -> tuple[Tensor, int]:
     """A few of a folder's pictures, brought to a small size, and the side of the usual one as it is; whatever cannot be
     read is passed over.
