@@ -39,10 +39,7 @@ from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
 from sparc.predictor import scores
-from sparc.starts import USUAL, StartChoice
-
-GLANCED = 24
-"""Pictures that are looked at to choose a start."""
+from sparc.starts import GLANCED, USUAL, StartChoice
 
 
 class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

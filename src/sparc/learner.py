@@ -29,7 +29,7 @@ from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
 from sparc.predictor import graded, scores
-from sparc.starts import SMALLEST, Glance, StartChoice, choose_start
+from sparc.starts import GLANCED, SMALLEST, Glance, StartChoice, choose_start
 from sparc.train import Observer, Trainer, accuracy, seeded
 
 Effort = Literal["quick", "normal", "thorough"]
@@ -134,7 +134,7 @@ def started(settings: ChorusSettings, asked: StartChoice, trains: bool, pictures
     def look() -> Glance:
         if isinstance(pictures, Tensor):
             return Glance(pictures, min(pictures.shape[2:]))
-        return Glance(*some_pictures(pictures, fit, side=SMALLEST))
+        return Glance(*some_pictures(pictures, fit, SMALLEST, GLANCED))
 
     start, reason = choose_start(asked, settings, trains, look)
     return Started(replace(settings, start=start), reason)

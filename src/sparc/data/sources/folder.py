@@ -192,15 +192,16 @@ def is_split(path: Path) -> bool:
     return "train" in parts and _test_part(parts) is not None
 
 
-def some_pictures(path: Path, fit: Fit, side: int, count: int = 24) -> tuple[Tensor, int]:
+def some_pictures(path: Path, fit: Fit, side: int, count: int) -> tuple[Tensor, int]:
     """A few of a folder's pictures, brought to a small size, and the side of the usual one as it is; whatever cannot be
     read is passed over.
     """
     tree = Tree.at(path)
-    classes = class_folders(part_folders(tree).get("train", tree))
+    tree = part_folders(tree).get("train", tree)
+    classes = class_folders(tree)
     pictures = [picture for members in classes.values() for picture in members]
     images, sides = [], []
-    for name, content in part_folders(tree).get("train", tree).read(pictures[:: math.ceil(len(pictures) / count)]):
+    for name, content in tree.read(pictures[:: math.ceil(len(pictures) / count)]):
         with contextlib.suppress(UnreadableError):
             sides.append(square_side_of(content, name, fit))
             if isinstance(content, bytes):
