@@ -143,15 +143,9 @@ class ModelInfo:
                 net.add_portion(len(task.classes), self.labels(task))
             else:
                 net.add_task(len(task.classes), self.labels(task), task.seen).freeze()
-        for voice, known in zip(net.all_voices(), self.heard(net), strict=True):
-            voice.gaussians.grow(len(set(known)))
+        for voice, known in zip(net.all_voices(), net.known_classes(), strict=True):
+            voice.gaussians.grow(len(known))
         return net
-
-    def heard(self, net: ChorusNet) -> list[list[int]]:
-        """The classes that each voice has heard of, as often as they were taught since it is there."""
-        starts = [number for number, task in enumerate(self.tasks) if task.seen is not None][: len(net.voices)]
-        starts += [] if net.common_voice is None else [0]
-        return [[label for task in self.tasks[start:] for label in self.labels(task)] for start in starts]
 
     def fewest_bytes(self) -> int:
         """How large the weights of all tasks are at the least, before anything is allocated."""
@@ -219,7 +213,7 @@ def load(path: Path) -> Model:
                 raise ValueError("it is too small for the net that it describes")
             net = info.grown_net()
             if description["version"] < 5:  # when a class that was taught twice was kept as two
-                for voice, heard in zip(net.all_voices(), info.heard(net), strict=True):
+                for voice, heard in zip(net.all_voices(), net.heard_classes(), strict=True):
                     voice.gaussians.grow(len(heard))
             expected = _tensors(net)
             names = {name: _name_in(description["version"], name) for name in expected}
@@ -235,7 +229,7 @@ def load(path: Path) -> Model:
         if _digest({names[name]: tensor for name, tensor in tensors.items()}, about) != description.get("sha256"):
             raise ValueError("its content does not match its checksum")
         net.load_state_dict({**net.state_dict(), **tensors})
-        for voice, heard, known in zip(net.all_voices(), info.heard(net), net.known_classes(), strict=True):
+        for voice, heard, known in zip(net.all_voices(), net.heard_classes(), net.known_classes(), strict=True):
             if len(voice.gaussians) > len(known):
                 voice.gaussians.merge([known.index(label) for label in heard])
         _check_statistics(net, info)
@@ -321,7 +315,7 @@ def _name_in(version: int, name: str) -> str:
 def _check_statistics(net: ChorusNet, info: ModelInfo) -> None:
     """Refuse statistics that are not of the pictures that were learned from, or from which no answer follows."""
     counts = [count for task in info.tasks for count in task.pictures]
-    for voice, heard in zip(net.all_voices(), info.heard(net), strict=True) if info.tasks else ():
+    for voice, heard in zip(net.all_voices(), net.heard_classes(), strict=True) if info.tasks else ():
         pictures = Counter[int]()
         for label, count in zip(heard, counts[len(counts) - len(heard) :], strict=True):
             pictures[label] += count

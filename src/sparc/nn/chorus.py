@@ -170,16 +170,17 @@ class ChorusNet(SparcNet):
         """Those that each head speaks for."""
         return [list(portion.classes) for portion in self.portions if portion.has_memory]
 
-    def known_classes(self) -> list[list[int]]:
-        """Those that each of all voices has heard of, in the order in which it did: a working memory's are its own and
-        what was taught since.
+    def heard_classes(self) -> list[list[int]]:
+        """Those that each of all voices has heard of, as often as they were taught since it is there: a working
+        memory's are its own and what was taught since.
         """
         starts = [index for index, portion in enumerate(self.portions) if portion.has_memory] if self.statistics else []
         starts += [] if self.common_voice is None else [0]
-        return [
-            list(dict.fromkeys(label for portion in self.portions[start:] for label in portion.classes))
-            for start in starts
-        ]
+        return [[label for portion in self.portions[start:] for label in portion.classes] for start in starts]
+
+    def known_classes(self) -> list[list[int]]:
+        """The same, each once, in the order in which they were heard of first."""
+        return [list(dict.fromkeys(heard)) for heard in self.heard_classes()]
 
     def all_voices(self) -> list[Voice]:
         """Of each working memory, and of the common features."""
