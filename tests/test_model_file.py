@@ -104,6 +104,7 @@ SPARC: dict[str, Any] = {"inherit": "nothing", "statistics": 0, "mirror": False}
         (1, False, "class 3", SPARC, [2.37512398, -1.01148891, 1.69561183, 0.97118556]),
         (2, True, "d", SPARC, [3.60933685, 17.75855064, 0.87622619, 0.40951219]),
         (3, True, "d", {"statistics": 6}, [-0.10989904, 13.80389309, 0.33870265, -1.6481055]),
+        (5, True, "d", {"statistics": 6, "patches": 6}, [-0.63802123, -19.66514587, -0.76842827, -4.20370865]),
     ],
 )
 def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
@@ -111,7 +112,9 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
 ) -> None:
     old = load(Path(__file__).with_name(f"version-{version}.sparc"))
     assert old.version == version
-    assert old.info.settings == ChorusSettings(width=1 / 16, depth=1, alpha=0.9, kappa=4.0, patches=0, **settings)
+    assert old.info.settings == ChorusSettings(
+        width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **{"patches": 0, **settings}
+    )
     assert old.info.shape == InputShape(1, (8, 8))
     assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
     images = blobs(1, 4, seed=3).images
@@ -121,13 +124,14 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     save(longer, tmp_path / "new.sparc")
     again = load(tmp_path / "new.sparc")
     assert again.info == longer.info
-    assert again.version == 5
+    assert again.version == 6
+    assert again.info.checks
     assert torch.equal(scores(again, images), scores(longer, images))
 
 
 def test_a_newer_version(path: Path) -> None:
-    with pytest.raises(InputError, match="is of version 6, and this sparc reads 1 to 5: update sparc"):
-        load(rewritten(path, json.dumps({**description(path), "version": 6})))
+    with pytest.raises(InputError, match="is of version 7, and this sparc reads 1 to 6: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 7})))
 
 
 def test_statistics_come_back_to_the_bit(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from sparc.learner import (
 from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures
-from sparc.predictor import scores
+from sparc.predictor import USUAL_SHARE, Answers, answers, check_share
 from sparc.starts import GLANCED, USUAL, StartChoice
 
 
@@ -131,17 +131,22 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, pictures: Pictures) -> NDArray[np.float32]:
         """A row a picture, a column a class in the order of `classes_`."""
-        check_is_fitted(self, "model_")
-        if not self.model_.info.tasks:
-            raise InputError("every class has been forgotten: learn some first")
-        images = self.model_.info.shape.images(pictures)
-        probabilities: NDArray[np.float32] = scores(self.model_, images).softmax(1).numpy()
+        probabilities: NDArray[np.float32] = self._answers(pictures).probabilities().numpy()
         return probabilities
 
     def predict(self, pictures: Pictures) -> NDArray[Any]:
         """The most likely class of each picture."""
         chosen: NDArray[Any] = self.classes_[self.predict_proba(pictures).argmax(1)]
         return chosen
+
+    def is_known(self, pictures: Pictures, share: float = USUAL_SHARE) -> NDArray[np.bool_]:
+        """Whether each picture may be of a class that was learned: no stranger than this share of such pictures are.
+
+        Where too few were held out to tell, all may be.
+        """
+        check_share(share)
+        known: NDArray[np.bool_] = self._answers(pictures).are_known(share).numpy()
+        return known
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -155,6 +160,12 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The net, from normalized pictures to a score for each class."""
         check_is_fitted(self, "model_")
         return self.model_.net
+
+    def _answers(self, pictures: Pictures) -> Answers:
+        check_is_fitted(self, "model_")
+        if not self.model_.info.tasks:
+            raise InputError("every class has been forgotten: learn some first")
+        return answers(self.model_, self.model_.info.shape.images(pictures))
 
     def save(self, path: str | Path) -> None:
         check_is_fitted(self, "model_")

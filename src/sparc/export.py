@@ -21,9 +21,10 @@ from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
-from sparc.model_file import Model, ModelInfo
+from sparc.model_file import Model
 from sparc.nn.inference import InferenceNet
 from sparc.onnx_graph import Graph
+from sparc.predictor import USUAL_SHARE
 
 FORMAT = "sparc-onnx"
 VERSION = 1
@@ -34,6 +35,8 @@ LARGEST = 2**31 - 2**20
 TOLERANCE = 1e-4
 """How far a score may lie from the net's own; where scores exceed 10, that times a tenth of the largest."""
 BATCH = 32
+SHARES = (0.8, 0.9, USUAL_SHARE, 0.99)
+"""Of pictures of known classes, for which it is said how strange they are at the most."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     shape = model.info.shape
     if images.dtype != torch.uint8 or images.shape[1:] != (shape.channels, *shape.image_size) or not len(images):
         raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(images)}")
-    content = _serialized(onnx, model.inference, model.info)
+    content = _serialized(onnx, model)
     run = _runner(runtime, content)
     difference = _compare(model, run, images)
     single = _milliseconds(run, images[:1].numpy())
@@ -73,7 +76,8 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     return Exported(path, len(content), len(images), difference, single, batch)
 
 
-def _serialized(onnx: ModuleType, net: InferenceNet, info: ModelInfo) -> bytes:
+def _serialized(onnx: ModuleType, model: Model) -> bytes:
+    net, info, strangeness = model.inference, model.info, model.strangeness
     if (size := _bytes(net)) > LARGEST:
         raise InputError(
             f"an ONNX file holds at most 2 GiB, and this model is of {size / 2**30:.1f} GiB: keep it as is"
@@ -85,12 +89,15 @@ def _serialized(onnx: ModuleType, net: InferenceNet, info: ModelInfo) -> bytes:
     x = graph.node("floats", "Cast", "images", to=onnx.TensorProto.FLOAT)
     x = graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
     scores = graph.node("scores", "Identity", graph.scores(x))
-    graph.node("probabilities", "Softmax", scores, axis=1)
+    graph.node("probabilities", "Softmax", graph.scaled("calibrated", scores, 1 / info.temperature), axis=1)
 
     tensor, (floats, octets) = onnx.helper.make_tensor_value_info, (onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8)
     inputs = [tensor("images", octets, ["batch", info.shape.channels, *info.shape.image_size])]
     outputs = [tensor(name, floats, ["batch", len(info.classes)]) for name in ("scores", "probabilities")]
-    model = onnx.helper.make_model(
+    if strangeness is not None:
+        graph.strangeness("strangeness", strangeness)
+        outputs.append(tensor("strangeness", floats, ["batch"]))
+    made = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, "sparc", inputs, outputs, graph.weights),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
@@ -105,10 +112,13 @@ def _serialized(onnx: ModuleType, net: InferenceNet, info: ModelInfo) -> bytes:
         "tasks": json.dumps([task.name for task in info.tasks], ensure_ascii=False),
         "image_size": json.dumps(info.shape.image_size),
         "fit": info.shape.fit,
+        "temperature": str(info.temperature),
     }
-    onnx.helper.set_model_props(model, facts)
-    onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
+    if strangeness is not None and info.limit(USUAL_SHARE) is not None:
+        facts["none_of_these_above"] = json.dumps({str(share): info.limit(share) for share in SHARES})
+    onnx.helper.set_model_props(made, facts)
+    onnx.checker.check_model(made, full_check=True)
+    content: bytes = made.SerializeToString()
     return content
 
 
@@ -117,9 +127,12 @@ def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.nd
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
+    outputs = [output.name for output in session.get_outputs() if output.name != "probabilities"]
+
     def run(images: np.ndarray) -> np.ndarray:
-        scores: np.ndarray = session.run(["scores"], {"images": images})[0]
-        return scores
+        """Scores, and in a last column how strange a picture is, where that is known."""
+        found = session.run(outputs, {"images": images})
+        return np.concatenate([found[0], *(each[:, None] for each in found[1:])], axis=1)
 
     return run
 
@@ -127,15 +140,18 @@ def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.nd
 @torch.no_grad()
 def _compare(model: Model, run: Callable[[np.ndarray], np.ndarray], images: Tensor) -> float:
     """The largest difference of a score; a refusal where it is too large, or where another class would win."""
-    largest = 0.0
+    largest, classes = 0.0, len(model.info.classes)
     for batch in images.split(BATCH):
-        expected = _expected(model, batch)
-        scores = torch.from_numpy(run(batch.numpy()))
+        expected, strange = _expected(model, batch)
+        answered = torch.from_numpy(run(batch.numpy()))
+        scores = answered[:, :classes]
         difference = (scores - expected).abs().max().item()
         lost = (expected.amax(1) - expected.gather(1, scores.argmax(1, keepdim=True))[:, 0]).max().item()
         allowed = TOLERANCE * max(1.0, expected.abs().max().item() / 10)
         # So written that a score which is no number fails.
-        if not (difference <= allowed and lost <= allowed):
+        if not (
+            difference <= allowed and lost <= allowed and torch.allclose(answered[:, classes:], strange, rtol=1e-3)
+        ):
             raise InputError(
                 f"the ONNX model does not answer as the net does (a score differs by {difference:g}), "
                 "so nothing was written: check the model with sparc inspect"
@@ -144,10 +160,13 @@ def _compare(model: Model, run: Callable[[np.ndarray], np.ndarray], images: Tens
     return largest
 
 
-def _expected(model: Model, images: Tensor) -> Tensor:
-    """The net's own scores."""
-    found: Tensor = model.net(Augment(model.info.mean, model.info.std).normalize(images))
-    return found
+def _expected(model: Model, images: Tensor) -> tuple[Tensor, Tensor]:
+    """The net's own scores, and how strange pictures are, [B, 1], or [B, 0] where it does not know."""
+    x = Augment(model.info.mean, model.info.std).normalize(images)
+    if model.strangeness is None:
+        return model.net(x), x.new_empty(len(x), 0)
+    features = model.net.pooled(x)
+    return model.net.readout()(features), model.strangeness(features[-1])[:, None]
 
 
 def _milliseconds(run: Callable[[np.ndarray], np.ndarray], images: np.ndarray) -> float:

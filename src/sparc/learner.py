@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sparc import __version__
+from sparc.calibration import checked
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
@@ -28,7 +29,7 @@ from sparc.methods.sparc.chorus import Chorus, ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
-from sparc.predictor import graded, scores
+from sparc.predictor import answers, graded
 from sparc.starts import GLANCED, SMALLEST, Glance, StartChoice, choose_start
 from sparc.train import Observer, Trainer, accuracy, seeded
 
@@ -364,6 +365,8 @@ def _validated(model: Model, held_out: ImageSet) -> Model:
     *others, last = model.info.tasks
     own = torch.tensor(model.info.labels(last))
     in_task = torch.zeros(len(model.info.classes), dtype=torch.bool).index_fill(0, own, True)
-    _, in_all, in_its_task = graded(scores(model, held_out.images), own[held_out.labels], in_task)
-    last = replace(last, accuracy_in_task=in_its_task, accuracy_in_all=in_all)
+    found, labels = answers(model, held_out.images), own[held_out.labels]
+    _, in_all, in_its_task = graded(found.scores, labels, in_task)
+    check = checked(found.scores, labels, found.strangeness, model.info.checks)
+    last = replace(last, accuracy_in_task=in_its_task, accuracy_in_all=in_all, check=check)
     return Model(model.net, replace(model.info, tasks=(*others, last)))

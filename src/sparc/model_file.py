@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Generator, Tensor
 
+from sparc.calibration import Check, limit, temperature
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.from_json import build
@@ -32,9 +33,10 @@ from sparc.nn.layout import layer_filters
 from sparc.nn.lite0_weights import WeightsError
 from sparc.nn.patches import FEATURES
 from sparc.nn.sparc import layout
+from sparc.nn.strangeness import Strangeness
 
 KEY = "sparc-model"
-VERSION = 5
+VERSION = 6
 _SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
 _SETTINGS_2 = {"inherit": "nothing", "statistics": 0, "mirror": False}
 """How the models of versions 1 and 2 were made, which did not say so."""
@@ -78,6 +80,8 @@ class LearnedTask:
     seen: int | None = None
     """From how many pictures its working memory has learned, with those of older ones that it has started from; None
     where it has none, and its classes are told by statistics alone."""
+    check: Check | None = None
+    """What the pictures held out have said of probabilities and strangeness."""
 
     def __post_init__(self) -> None:
         if not self.classes or len(self.classes) != len(self.pictures):
@@ -122,6 +126,19 @@ class ModelInfo:
     def classes(self) -> tuple[str, ...]:
         """Every class once, in the order in which they were first learned."""
         return tuple(dict.fromkeys(name for task in self.tasks for name in task.classes))
+
+    @property
+    def checks(self) -> list[Check]:
+        return [task.check for task in self.tasks if task.check is not None]
+
+    @cached_property
+    def temperature(self) -> float:
+        """What scores are divided by before they become probabilities."""
+        return temperature(self.checks)
+
+    def limit(self, share: float) -> float | None:
+        """How strange a picture may be, so that this share of pictures of known classes pass, if that is known."""
+        return limit(self.checks, share)
 
     def labels(self, task: LearnedTask) -> list[int]:
         """Which of all classes a task's are."""
@@ -182,6 +199,11 @@ class Model:
     def inference(self) -> InferenceNet:
         """The net as it answers fastest; to fold it takes as long as to answer for one picture."""
         return InferenceNet.of(self.net)
+
+    @cached_property
+    def strangeness(self) -> Strangeness | None:
+        """Of pictures, by their common features, if it has such."""
+        return self.net.strangeness()
 
     def parameters_added(self) -> list[int]:
         """By each task: its working memory and its head."""
@@ -275,7 +297,7 @@ def _description(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _as_now(about: Any, version: int) -> Any:
     """What a file of an older version says of its model, as this version says it."""
-    if not (version < VERSION and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
+    if not (version < 5 and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
         return about  # which is refused where it is not as it should be
     if version == 1:  # had the settings among the fields of the model and of its shape
         parts = about, about["shape"]
@@ -307,7 +329,7 @@ def _with_seen(tasks: list[Any], inherit: object) -> list[Any]:
 
 def _name_in(version: int, name: str) -> str:
     """What a tensor is called in a file of an older version."""
-    if version == VERSION:
+    if version >= 5:
         return name
     return name.replace("common_voice.", "patch_voice.").replace("common.", "patches.")
 

@@ -17,6 +17,7 @@ from sparc.nn.patches import FEATURES, FLAT, ROOT, THRESHOLD, PatchFeatures
 from sparc.nn.readout import GRID, HEAD_WEIGHT, TEMPERATURE, Layer
 from sparc.nn.start import ROOT as START_ROOT
 from sparc.nn.start import StartFeatures
+from sparc.nn.strangeness import Strangeness
 
 NEVER = -1e30
 """What a head says of a class that it does not speak for; infinities are not everywhere taken well."""
@@ -32,6 +33,8 @@ class Graph:
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.names: set[str] = set()
+        self.common_features = ""
+        """The node that gives them, once there are scores."""
 
     def weight(self, name: str, value: Tensor) -> str:
         self.names.add(name)
@@ -95,11 +98,28 @@ class Graph:
         posteriors = [
             self.posterior(features, layer) for features, layer in zip(described, readout.discriminants, strict=True)
         ]
+        self.common_features = described[-1] if common is not None else ""
         in_portion = self.together("in_portion", logits, posteriors)
         if not posteriors or all(head.trust == 1 for head in readout.heads):
             return in_portion
         among_all = self.together("among_all", logits, posteriors, by_trust=True)
         return self.by_portion(among_all, in_portion)
+
+    def strangeness(self, name: str, strangeness: Strangeness) -> str:
+        """How strange a picture is, by its common features."""
+        found = self.linear(f"{name}.whitened", self.common_features, strangeness.weight, strangeness.bias)
+        squares = self.node(f"{name}.squares", "Mul", found, found)
+        from_centre = self.node(
+            f"{name}.from_centre", "ReduceSum", squares, self.weight(f"{name}.axes", torch.tensor([1])), keepdims=1
+        )
+        means = strangeness.means
+        to_means = self.linear(f"{name}.to_means", found, -2 * means, means.square().sum(1))
+        nearest = self.node(f"{name}.least", "ReduceMin", to_means, axes=[1], keepdims=1)
+        nearest = self.node(f"{name}.nearest", "Relu", self.node(f"{name}.distance", "Add", nearest, from_centre))
+        ratio = self.node(
+            f"{name}.ratio", "Div", nearest, self.shifted(f"{name}.usual", from_centre, strangeness.usual)
+        )
+        return self.node(name, "Squeeze", ratio, f"{name}.axes")
 
     def together(self, name: str, logits: Sequence[str], posteriors: Sequence[str], by_trust: bool = False) -> str:
         """The most that a head says of a class, and the mean of what those discriminants say that know it."""

@@ -1,23 +1,80 @@
 """Asking a model: what it makes of pictures, and how often it is right."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from sparc.calibration import Bin, reliability
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
-from sparc.model_file import Model
+from sparc.errors import InputError
+from sparc.model_file import Model, ModelInfo
 from sparc.nn.batched import predict_batched
 from sparc.train import accuracy
 
+USUAL_SHARE = 0.95
+"""Of pictures of known classes, that pass as such if nothing else is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model makes of some pictures."""
+
+    scores: Tensor
+    """[B, C]: what each class is given."""
+    strangeness: Tensor | None
+    """[B]: the larger, the less a picture looks like any class; None where the model has no common features."""
+    info: ModelInfo
+
+    def probabilities(self, classes: Sequence[int] | None = None) -> Tensor:
+        """Calibrated; among some classes, or all."""
+        chosen = self.scores if classes is None else self.scores[:, classes]
+        return (chosen / self.info.temperature).softmax(1)
+
+    def are_known(self, share: float) -> Tensor:
+        """[B]: whether it is no stranger than this share of pictures of known classes; true where that is not known."""
+        limit = self.info.limit(share)
+        if limit is None or self.strangeness is None:
+            return torch.ones(len(self.scores), dtype=torch.bool)
+        return self.strangeness <= limit
+
 
 @torch.inference_mode()
+def answers(model: Model, images: Tensor) -> Answers:
+    """To uint8 images."""
+    net, strangeness = model.inference, model.strangeness if len(images) else None
+
+    def answer(x: Tensor) -> Tensor:
+        if strangeness is None:
+            return net(x)
+        features = net.pooled(x)
+        return torch.cat((net.readout(features), strangeness(features[-1])[:, None]), dim=1)
+
+    found = predict_batched(answer, images, Augment(model.info.mean, model.info.std).normalize)
+    classes = len(model.info.classes)
+    return Answers(found[:, :classes], None if strangeness is None else found[:, classes], model.info)
+
+
 def scores(model: Model, images: Tensor) -> Tensor:
     """What the model gives each class, for uint8 images."""
-    normalize = Augment(model.info.mean, model.info.std).normalize
-    return predict_batched(model.inference, images, normalize)
+    return answers(model, images).scores
+
+
+def check_rejects(info: ModelInfo, share: float) -> None:
+    """Refuse a model that cannot tell what it does not know."""
+    if info.limit(share) is None:
+        raise InputError(
+            "the model does not know how strange pictures of its classes may be, as too few were held out, or it has "
+            "no common features: teach it more, or leave out --reject"
+        )
+
+
+def check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise InputError(f"a share of {share:g} of known pictures that pass is out of range: choose between 0 and 1")
 
 
 def graded(given_scores: Tensor, labels: Tensor, in_task: Tensor) -> tuple[Tensor, float, float | None]:
@@ -48,6 +105,9 @@ class Confusion:
     """In percent, among every class that the model knows."""
     accuracy_in_task: float | None
     """The same among the classes that were learned with the right one; None where all were learned alone."""
+    bins: tuple[Bin, ...]
+    """How sure it was, and how often right."""
+    answers: Answers
 
     @property
     def pictures(self) -> int:
@@ -62,8 +122,10 @@ def confusion(model: Model, pictures: ImageSet) -> Confusion:
     for task in model.info.tasks:
         own = torch.tensor(model.info.labels(task))
         together[own[:, None], own] = True
-    given, accuracy_in_all, accuracy_in_task = graded(scores(model, pictures.images), labels, together[labels])
+    found = answers(model, pictures.images)
+    given, accuracy_in_all, accuracy_in_task = graded(found.scores, labels, together[labels])
     counts: dict[str, Counter[str]] = {name: Counter() for name in pictures.class_names}
     for label, answer in zip(labels.tolist(), given.tolist(), strict=True):
         counts[classes[label]][classes[answer]] += 1
-    return Confusion(counts, accuracy_in_all, accuracy_in_task)
+    bins = reliability(found.scores / model.info.temperature, labels)
+    return Confusion(counts, accuracy_in_all, accuracy_in_task, bins, found)

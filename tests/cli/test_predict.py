@@ -131,7 +131,7 @@ def test_csv_has_a_line_a_rank_and_a_line_an_error(
 ) -> None:
     assert main([str(model(PETS)), str(mixed), "--csv", "--top", "2"]) == 1
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert list(rows[0]) == ["path", "rank", "class", "probability", "error"]
+    assert list(rows[0]) == ["path", "rank", "class", "probability", "none_of_these", "error"]
     good = [row for row in rows if not row["error"]]
     assert [(row["rank"], row["class"]) for row in good] == [("1", "dog"), ("2", "cat")] * (CHUNK + 3)
     assert float(good[0]["probability"]) + float(good[1]["probability"]) == pytest.approx(1)

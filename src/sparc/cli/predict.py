@@ -7,7 +7,7 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 from rich.text import Text
-from torch import Tensor
 
 from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
@@ -25,12 +24,14 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_file import Model, load_taught
 from sparc.model_input import InputShape, Square, picture_paths, read_square
-from sparc.predictor import scores
+from sparc.predictor import USUAL_SHARE, answers, check_rejects, check_share
 from sparc.report.tables import plain_table
 from sparc.text import one_line
 
 CHUNK = 64
 """Pictures in memory at a time."""
+Named = tuple[tuple[tuple[str, float], ...], bool]
+"""Classes with their probabilities, and whether the picture may be of any that the model knows."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Predict:
     """How many classes to name for each picture, likeliest first."""
     task: str | None = None
     """Only choose among this task's classes; without it among all that the model knows."""
+    reject: float | None = None
+    """Say “none of these” of pictures that are stranger than this share of pictures of known classes; 0.95 where enough
+    were held out to know."""
+    always: bool = False
+    """Name a class in any case."""
     json: bool = False
     """Print a JSON list, an object a picture."""
     csv: bool = False
@@ -52,6 +58,10 @@ class Predict:
             raise InputError("there is nothing to look at: name pictures, or folders of pictures")
         if self.top < 1:
             raise InputError(f"--top {self.top} names nothing: give at least 1")
+        if self.reject is not None:
+            check_share(self.reject)
+        if self.reject is not None and self.always:
+            raise InputError("--reject and --always say opposite things: give one of them")
         if self.json and self.csv:
             raise InputError("--json and --csv are two kinds of output: give one of them")
 
@@ -63,13 +73,15 @@ class Prediction:
     path: Path
     classes: tuple[tuple[str, float], ...] = ()
     """Names and probabilities, likeliest first."""
+    is_known: bool = True
+    """Whether it may be of any of them."""
     error: str = ""
 
     def as_json(self) -> dict[str, object]:
         if self.error:
             return {"path": str(self.path), "error": self.error}
         found = [{"class": name, "probability": probability} for name, probability in self.classes]
-        return {"path": str(self.path), "predictions": found}
+        return {"path": str(self.path), "none_of_these": not self.is_known, "predictions": found}
 
 
 def main(arguments: list[str]) -> int:
@@ -79,9 +91,12 @@ def main(arguments: list[str]) -> int:
     if given.task is not None and given.task not in (known := [each.name for each in model.info.tasks]):
         raise unknown("task", given.task, known)
     paths = [picture for path in given.paths for picture in picture_paths(path)]
+    if given.reject is not None:
+        check_rejects(model.info, given.reject)
+    share = None if given.always else given.reject or USUAL_SHARE
     found = []
     with Display("predict") as display:
-        for prediction in _predictions(model, paths, given.top, given.task):
+        for prediction in _predictions(model, paths, partial(_likeliest, model, given.top, given.task, share)):
             found.append(prediction)
             display.loading("pictures", len(found), len(paths))
     if given.json:
@@ -93,16 +108,18 @@ def main(arguments: list[str]) -> int:
     return 1 if any(prediction.error for prediction in found) else 0
 
 
-def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None) -> Iterator[Prediction]:
+def _predictions(
+    model: Model, paths: Sequence[Path], name: Callable[[Sequence[Square]], list[Named]]
+) -> Iterator[Prediction]:
     """One for each path, in their order."""
     read = partial(_read, shape=model.info.shape)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(paths), CHUNK):
             chunk = paths[start : start + CHUNK]
             squares = list(pool.map(read, chunk))
-            found = iter(_likeliest(model, [each for each in squares if not isinstance(each, str)], top, task))
+            found = iter(name([each for each in squares if not isinstance(each, str)]))
             for path, square in zip(chunk, squares, strict=True):
-                yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, next(found))
+                yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, *next(found))
 
 
 def _read(path: Path, shape: InputShape) -> Square | str:
@@ -113,23 +130,18 @@ def _read(path: Path, shape: InputShape) -> Square | str:
         return str(error).removesuffix(".")
 
 
-def _likeliest(
-    model: Model, squares: Sequence[Square], top: int, task: str | None
-) -> list[tuple[tuple[str, float], ...]]:
-    classes, logits = _scores(model, model.info.shape.from_squares(squares), task)
-    best, indices = logits.softmax(1).topk(min(top, len(classes)), 1)
+def _likeliest(model: Model, top: int, task: str | None, share: float | None, squares: Sequence[Square]) -> list[Named]:
+    """Of each picture the likeliest classes, and whether it passes where so large a share of known ones do."""
+    info = model.info
+    chosen = [label for each in info.tasks if each.name == task for label in info.labels(each)]
+    chosen = chosen or list(range(len(info.classes)))
+    found = answers(model, info.shape.from_squares(squares))
+    best, indices = found.probabilities(chosen).topk(min(top, len(chosen)), 1)
+    known = [True] * len(squares) if share is None else found.are_known(share).tolist()
     return [
-        tuple((classes[index], probability) for index, probability in zip(row, probabilities, strict=True))
-        for row, probabilities in zip(indices.tolist(), best.tolist(), strict=True)
+        (tuple((info.classes[chosen[index]], sure) for index, sure in zip(row, probabilities, strict=True)), is_known)
+        for row, probabilities, is_known in zip(indices.tolist(), best.tolist(), known, strict=True)
     ]
-
-
-def _scores(model: Model, images: Tensor, task: str | None) -> tuple[tuple[str, ...], Tensor]:
-    """Names, and for each picture a score for each of them."""
-    if task is None:
-        return model.info.classes, scores(model, images)
-    (chosen,) = (each for each in model.info.tasks if each.name == task)
-    return chosen.classes, scores(model, images)[:, model.info.labels(chosen)]
 
 
 def _print_table(found: Sequence[Prediction]) -> None:
@@ -141,19 +153,23 @@ def _print_table(found: Sequence[Prediction]) -> None:
         shown = Text(one_line(str(prediction.path)))
         if prediction.error:
             table.add_row(shown, Text(one_line(prediction.error), style="red"), "")
+        if not prediction.is_known:
+            table.add_row(shown, Text("none of these; most like", style="yellow"), "")
         for rank, (name, probability) in enumerate(prediction.classes):
-            table.add_row("" if rank else shown, Text(one_line(name)), f"{probability:.1%}")
+            first = rank == 0 and prediction.is_known
+            table.add_row(shown if first else "", Text(one_line(name)), f"{probability:.1%}")
     Console().print(table)
 
 
 def _print_csv(found: Sequence[Prediction]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(["path", "rank", "class", "probability", "error"])
+    writer.writerow(["path", "rank", "class", "probability", "none_of_these", "error"])
     for prediction in found:
         rows: list[tuple[Any, ...]] = [
-            (rank, name, probability, "") for rank, (name, probability) in enumerate(prediction.classes, start=1)
+            (rank, name, probability, "" if prediction.is_known else "yes", "")
+            for rank, (name, probability) in enumerate(prediction.classes, start=1)
         ]
-        for row in rows or [("", "", "", prediction.error)]:
+        for row in rows or [("", "", "", "", prediction.error)]:
             writer.writerow(_encodable(str(cell)) for cell in (prediction.path, *row))
 
 

@@ -8,7 +8,9 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 from rich.markup import escape
+from torch import Tensor
 
+from sparc.calibration import calibration_error
 from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
 from sparc.data.skipped import Skipped, told
@@ -17,7 +19,7 @@ from sparc.data.tree import Tree
 from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.model_file import load_taught
-from sparc.predictor import Confusion, confusion
+from sparc.predictor import USUAL_SHARE, Confusion, answers, check_rejects, check_share, confusion
 from sparc.report.labels import percent
 from sparc.report.tables import plain_table
 from sparc.text import one_line
@@ -29,10 +31,17 @@ class Test:
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Holds one folder of pictures a class, named as the model calls it, or `test` with such folders; not every class
     need be there. A zip or a tar of them does as well."""
+    unknown: Path | None = None
+    """A folder, or an archive, of pictures of other classes: how many are taken for one that the model knows?"""
+    reject: float = USUAL_SHARE
+    """The share of pictures of known classes that should pass as known, as in predict."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
     json: bool = False
     """Print it as JSON, with how often each class was taken for which."""
+
+    def __post_init__(self) -> None:
+        check_share(self.reject)
 
 
 def main(arguments: list[str]) -> int:
@@ -47,18 +56,35 @@ def main(arguments: list[str]) -> int:
         if name not in known:
             advice = nearest(name, known)
             raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
+    if given.unknown is not None:
+        check_rejects(model.info, given.reject)
     skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
         pictures = read_classes(folder, classes, shape.side, display.loading, shape.fit, pass_over)
+        others = None
+        if given.unknown is not None:
+            tree = Tree.at(given.unknown)
+            if not tree.pictures():
+                raise InputError(f"{tree} holds no pictures: name a folder, or an archive, that holds some")
+            others = read_classes(tree, {"": tree.pictures()}, shape.side, display.loading, shape.fit, pass_over)
         for line in told(skipped):
             display.warn(line)
     found = confusion(model, shape.suited(pictures))
+    accepted = _percent(found.answers.are_known(given.reject))
+    taken = None
+    if others is not None:
+        taken = _percent(answers(model, shape.suited(others).images).are_known(given.reject))
     if given.json:
-        print(json.dumps({**_as_json(found), "skipped": [asdict(each) for each in skipped]}))
+        shown = {**_as_json(found), "known_accepted": accepted, "unknown_accepted": taken}
+        print(json.dumps({**shown, "skipped": [asdict(each) for each in skipped]}))
     else:
-        _print(found)
+        _print(found, accepted, taken)
     return 0
+
+
+def _percent(flags: Tensor) -> float:
+    return 100 * float(flags.double().mean())
 
 
 def _as_json(found: Confusion) -> dict[str, object]:
@@ -66,6 +92,7 @@ def _as_json(found: Confusion) -> dict[str, object]:
         "pictures": found.pictures,
         "accuracy_in_all": found.accuracy_in_all,
         "accuracy_in_task": found.accuracy_in_task,
+        "calibration_error": calibration_error(found.bins),
         "classes": [
             {"class": name, "pictures": given.total(), "right": given[name], "taken_for": dict(given)}
             for name, given in found.counts.items()
@@ -73,7 +100,7 @@ def _as_json(found: Confusion) -> dict[str, object]:
     }
 
 
-def _print(found: Confusion) -> None:
+def _print(found: Confusion, accepted: float, taken: float | None) -> None:
     console = Console()
     table = plain_table("", "class", "pictures", "right", "most often taken for", words=True)
     for column in table.columns[1:3]:
@@ -92,4 +119,8 @@ def _print(found: Confusion) -> None:
     facts.add_row("pictures", f"{found.pictures:,}")
     facts.add_row("right among all classes", f"{percent(found.accuracy_in_all, 1)} %")
     facts.add_row("right among its task's classes", f"{percent(found.accuracy_in_task, 1)} %")
+    facts.add_row("probabilities are off by, in the mean", f"{percent(calibration_error(found.bins), 1)} %")
+    facts.add_row("pass as known", f"{percent(accepted, 1)} %")
+    if taken is not None:
+        facts.add_row("of the unknown, taken for known", f"{percent(taken, 1)} %")
     console.print(facts)

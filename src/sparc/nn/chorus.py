@@ -22,6 +22,7 @@ from sparc.nn.patches import FEATURES, PatchFeatures
 from sparc.nn.readout import ENOUGH, GRID, Layer, Readout, pooled
 from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
 from sparc.nn.start import StartFeatures
+from sparc.nn.strangeness import Strangeness
 
 COMMON_SEED = 2**32
 """Of the projection of common features; those of working memories are numbered from 0."""
@@ -80,6 +81,20 @@ class Voice(nn.Module):
         weight, bias = self.gaussians.discriminants()
         weight = weight @ self.projection().T * self.scale
         return weight.float(), (bias - weight @ self.shift.double()).float()
+
+    @torch.no_grad()
+    def strangeness(self) -> Strangeness:
+        """From features to how strange a picture is to whoever knows these classes."""
+        gaussians = self.gaussians
+        centre, root = gaussians.means.mean(0), torch.linalg.cholesky(gaussians.shrunk_covariance())
+
+        def whitened(rows: Tensor) -> Tensor:
+            found: Tensor = torch.linalg.solve_triangular(root, rows.T, upper=False)
+            return found
+
+        weight = whitened(self.projection() * self.scale[:, None])
+        bias = -(weight @ self.shift.double() + whitened(centre[None])[:, 0])
+        return Strangeness(weight.float(), bias.float(), whitened(gaussians.means - centre).T.float())
 
     @torch.no_grad()
     def is_sound(self) -> bool:
@@ -256,6 +271,11 @@ class ChorusNet(SparcNet):
             new.append([label for label in portion.classes if label not in seen])
             seen.update(portion.classes)
         return Readout(self.classes, heads, discriminants, [classes for classes in new if classes])
+
+    def strangeness(self) -> Strangeness | None:
+        """From common features to how strange a picture is; None where there are none."""
+        voice = self.common_voice
+        return None if voice is None or not len(voice.gaussians) else voice.strangeness()
 
     def get_extra_state(self) -> Tensor:
         """A row a portion: from how many pictures its working memory has learned, or −1, whether that is frozen, and

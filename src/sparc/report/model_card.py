@@ -4,18 +4,23 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
 from rich.table import Table
 from rich.text import Text
 
+from sparc.calibration import calibration_error, together
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.nn.efficientnet import FEATURES as START_FEATURES
 from sparc.nn.patches import FILTERS
+from sparc.predictor import USUAL_SHARE
 from sparc.report.labels import percent, size
 from sparc.report.tables import parameters_table, plain_table
 from sparc.text import counted, markdown, one_line
 
+WIDTH = 40
+"""Of a diagram, in characters."""
 FEW = 5
 """Names that a table lists before it says how many more there are."""
 
@@ -53,6 +58,10 @@ def facts(model: Model, path: Path) -> dict[str, object]:
         "std": info.std,
         **asdict(info.settings),
         "start_reason": info.start_reason,
+        "temperature": info.temperature,
+        "none_of_these_above": info.limit(USUAL_SHARE),
+        "calibration_error_before": _calibration_error(info, "before"),
+        "calibration_error": _calibration_error(info, "after"),
         "share_of_forgotten_tasks": forgotten_share(info),
         "parameters": {**_by_owner(model), "all": sum(_by_owner(model).values())},
     }
@@ -68,8 +77,9 @@ def tables(model: Model, path: Path) -> list[Table]:
 
 def card(model: Model, path: Path) -> str:
     """A model card in Markdown. It depends on nothing but the file."""
-    parts = [_what_it_is(model, path), _what_it_knows(model.info), _how_it_was_trained(model, path), _use(path)]
-    return "\n\n".join([*parts, _limits(model.info)]) + "\n"
+    parts = [_what_it_is(model, path), _what_it_knows(model.info), *_reliability(model.info)]
+    parts += [_how_it_was_trained(model, path), _use(path), _limits(model.info)]
+    return "\n\n".join(parts) + "\n"
 
 
 def relearned(info: ModelInfo) -> dict[str, list[str]]:
@@ -132,6 +142,7 @@ def _overview(model: Model, path: Path) -> Table:
         "a working memory starts": _STARTS[settings.inherit],
         "features that describe classes": _described(settings),
         "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
+        "none of these": _none_of_these(info),
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
     }
@@ -200,6 +211,56 @@ def _what_it_knows(info: ModelInfo) -> str:
         accuracies = " | ".join(percent(value, 1) for value in (task.accuracy_in_task, task.accuracy_in_all))
         lines.append(f"| {markdown(task.name)} | {markdown(_when(task))} | {task.held_out:,} | {accuracies} |")
     return "\n".join(lines)
+
+
+def _reliability(info: ModelInfo) -> Iterator[str]:
+    """How often it was right when it was how sure, as a diagram that any reader of Markdown shows."""
+    bins = together([check.after for check in info.checks]) if info.checks else ()
+    if not any(each.pictures for each in bins):
+        return
+    lines = ["sure of it    right   pictures"]
+    for number, each in enumerate(bins):
+        if each.pictures:
+            right = each.right / each.pictures
+            bar = "█" * round(WIDTH * right) + "░" * (WIDTH - round(WIDTH * right))
+            mark = min(int(WIDTH * each.sure / each.pictures), WIDTH - 1)
+            bar = bar[:mark] + "┃" + bar[mark + 1 :]
+            lines.append(f"{10 * number:3d} – {10 * (number + 1):3d} %  {right:6.1%} {each.pictures:8,d}  {bar}")
+    before, after = (_calibration_error(info, when) for when in ("before", "after"))
+    yield (
+        "## How sure it is\n\nProbabilities of the class that was named, and how often that was right, on the pictures "
+        "held out when each task was learned; a bar that ends at ┃ says that they are the same. Scores are divided by "
+        f"{info.temperature:.2f} for that. In the mean probabilities are off by {after:.1f} % (expected calibration "
+        f"error), and were by {before:.1f} % before; the temperature was chosen on the same pictures.\n\n"
+        "```\n" + "\n".join(lines) + "\n```"
+    )
+
+
+def _calibration_error(info: ModelInfo, when: Literal["before", "after"]) -> float | None:
+    return calibration_error(together([getattr(check, when) for check in info.checks])) if info.checks else None
+
+
+def _none_of_these(info: ModelInfo) -> str:
+    limit = info.limit(USUAL_SHARE)
+    if limit is None:
+        return "never said: too few pictures were held out, or there are no common features"
+    return f"said of pictures stranger than {limit:.3f}, which {1 - USUAL_SHARE:.0%} of those held out are"
+
+
+def _unknown_pictures(info: ModelInfo) -> str:
+    if info.limit(USUAL_SHARE) is None:
+        return "It always names one of the classes above, also for a picture that shows none of them."
+    return (
+        f"It says “none of these” of pictures that are stranger to it than {USUAL_SHARE:.0%} of the held-out ones were. "
+        "Pictures of unknown classes that are like a known one pass all the same, often: `sparc test --unknown` counts "
+        "them on yours."
+    )
+
+
+def _probabilities(info: ModelInfo) -> str:
+    if not info.checks:
+        return "Probabilities order the classes; they were not calibrated."
+    return "Probabilities were calibrated on the held-out pictures of each task, when it was learned."
 
 
 def start_of(info: ModelInfo) -> str:
@@ -293,14 +354,13 @@ def _limits(info: ModelInfo) -> str:
     return f"""\
 ## What it is not for, and its limits
 
-- It always names one of the classes above, also for a picture that shows none of them. It is not for decisions about
-  people's safety, health or rights.
+- {_unknown_pictures(info)} It is not for decisions about people's safety, health or rights.
 - No old picture is kept, so nothing can be checked again, or learned again, on the pictures of an old task.
 - Every working memory runs on each picture: time grows with the number of tasks that have one.
 - Telling tasks apart is harder than telling classes within a task, as no two tasks were ever learned together.
 - The accuracies are on held-out pictures of the same folders at the time of learning. Pictures from elsewhere do
   worse, tasks learned later lower the figure among all classes, and the same pictures told when to stop training.
-- Probabilities order the classes; they were not calibrated.
+- {_probabilities(info)}
 - Forgetting a class removes its output and its mean in every working memory, and the whole working memory when it was
   the task's last class. What the class taught the filters that its task still uses stays, and so does what later
   working memories have inherited of that, its part in covariances that all classes share, in the centre of its task's
