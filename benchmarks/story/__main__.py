@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.story.learners import LEARNERS
-from benchmarks.story.measure import STORIES, Figures, drawn, measured
+from benchmarks.story.measure import STORIES, Figures, drawn, measured, strangers
 from sparc.allocator import keep_freed_memory
 from sparc.data.imageset import Splits
 from sparc.data.sources import find
@@ -104,11 +104,12 @@ def _tell(asked: argparse.Namespace) -> None:
     console = Console()
     for source in sources:
         title = f"{find(source).title}, {story.title}{', held-out pictures' if asked.held_out else ''}"
-        cells = table(book, [case for case in cases if case.source == source])
-        if asked.markdown:
-            print(f"{title}\n\n{as_markdown(cells)}")
-        else:
-            console.print(as_rich(title, cells))
+        mine = [case for case in cases if case.source == source]
+        for name, cells in ((title, table(book, mine)), (f"{title}: who passes as known", passing(book, mine))):
+            if asked.markdown and len(cells) > 1:
+                print(f"{name}\n\n{as_markdown(cells)}")
+            elif len(cells) > 1:
+                console.print(as_rich(name, cells))
     console.print("\n".join(sorted({book.figures[case].machine for case in cases})), highlight=False, soft_wrap=True)
 
 
@@ -120,8 +121,10 @@ def fill(book: Book, cases: Iterable[Case], load: Callable[[str], Splits] = lamb
     for case in cases:
         if case not in book.figures:
             story = STORIES[case.story]
-            splits = drawn(load(case.source), story, case.pictures, case.draw, case.held_out)
-            book.add(case, measured(LEARNERS[case.row](seed=case.draw), story, splits))
+            source = load(case.source)
+            splits = drawn(source, story, case.pictures, case.draw, case.held_out)
+            others = strangers(source, splits, case.draw, case.held_out)
+            book.add(case, measured(LEARNERS[case.row](seed=case.draw), story, splits, others))
             console.print(f"{time.perf_counter() - start:5.0f} s  {case}: {book.figures[case]}")
 
 
@@ -149,6 +152,21 @@ def table(book: Book, cases: Sequence[Case]) -> Cells:
                 f"{mean(each.milliseconds for found in mine.values() for each in found):.2f}",
             ]
         )
+    return lines
+
+
+def passing(book: Book, cases: Sequence[Case]) -> Cells:
+    """A line a learner that can tell: how many pictures of known classes, and of others, pass as known."""
+    counts = list(dict.fromkeys(case.pictures for case in cases))
+    lines = [["", *(f"{count} pictures: {who}, %" for count in counts for who in ("known", "unknown"))]]
+    for row in dict.fromkeys(case.row for case in cases):
+        found = [
+            [getattr(book.figures[case], who) for case in cases if (case.row, case.pictures) == (row, count)]
+            for count in counts
+            for who in ("known", "unknown")
+        ]
+        if all(value is not None for values in found for value in values):
+            lines.append([LEARNERS[row].title, *map(_spread, found)])
     return lines
 
 

@@ -55,6 +55,12 @@ class Learner(ABC):
     def predict(self, images: Tensor) -> Tensor:
         """The label of each picture, among all classes so far; uint8 [B, C, H, W] to int64 [B]."""
 
+    def knows(self, images: Tensor) -> Tensor | None:
+        """Whether each may be of a class that was learned, where 95 % of such pictures should pass; None if it cannot
+        tell.
+        """
+        return None
+
 
 class NearestMean(Learner):
     """Keeps the mean of each class's features."""
@@ -140,6 +146,9 @@ class Sparc(Learner):
 
     def predict(self, images: Tensor) -> Tensor:
         return torch.from_numpy(self.classifier.predict(images))
+
+    def knows(self, images: Tensor) -> Tensor | None:
+        return torch.from_numpy(self.classifier.is_known(images))
 
 
 class SparcAtOnce(Sparc):

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from benchmarks.machine import machine
 from benchmarks.story.learners import Learner
@@ -25,6 +25,8 @@ class Story:
     """How many of each class are learned from, once with each number, if nothing else is said."""
 
 
+STRANGERS = 1000
+"""Pictures of other classes that are shown."""
 STORIES = {
     "months": Story("14 classes in tasks of 5, 5, 3 and 1", (5, 5, 3, 1), ("cifar100", "tinyimagenet"), (100, 20)),
     "hundred": Story("100 classes in 10 tasks", (10,) * 10, ("cifar100",), (20,)),
@@ -40,6 +42,10 @@ class Figures:
     milliseconds: float
     """Of the processor, to ask for a picture."""
     machine: str
+    known: float | None = None
+    """Test pictures that pass as known where 95 % should, in percent, if the learner tells them from others."""
+    unknown: float | None = None
+    """Pictures of other classes that pass as well."""
 
     def __str__(self) -> str:
         return (
@@ -75,19 +81,36 @@ def drawn(source: Splits, story: Story, pictures: int, draw: int, held_out: bool
     )
 
 
-def measured(learner: Learner, story: Story, splits: Splits) -> Figures:
+def strangers(source: Splits, splits: Splits, draw: int, held_out: bool = False) -> Tensor:
+    """Pictures of classes that the story is not about, at most a thousand, as those that are tested on."""
+    part = source.train if held_out else source.test
+    told = torch.tensor([name in splits.train.class_names for name in part.class_names])
+    others = torch.nonzero(~told[part.labels]).flatten()
+    return part.images[others[torch.randperm(len(others), generator=Generator().manual_seed(draw))[:STRANGERS]]]
+
+
+def measured(learner: Learner, story: Story, splits: Splits, others: Tensor | None = None) -> Figures:
+    """With `others`, of classes that are not learned, also who passes as known."""
     start = time.process_time()
     for task in Stream(splits, [sum(story.sizes)] if learner.at_once else story.sizes):
         learner.teach(task.train)
     taught = time.process_time()
     given = learner.predict(splits.test.images)
     asked = time.process_time()
+    known, unknown = (_passing(learner, images) for images in (splits.test.images, others))
     return Figures(
         accuracy(given, splits.test.labels),
         seconds=taught - start,
         milliseconds=1000 * (asked - taught) / len(splits.test),
         machine=", ".join(f"{name} {value}" for name, value in machine().items() if name != "system"),
+        known=known,
+        unknown=unknown,
     )
+
+
+def _passing(learner: Learner, images: Tensor | None) -> float | None:
+    flags = None if images is None or not len(images) else learner.knows(images)
+    return None if flags is None else 100 * float(flags.double().mean())
 
 
 def _labelled(pictures: ImageSet, indices: list[torch.Tensor], names: tuple[str, ...]) -> ImageSet:

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from benchmarks.story import __main__ as command
 from benchmarks.story.learners import LEARNERS, Learner, Sparc, hog
-from benchmarks.story.measure import STORIES, Story, drawn, measured
+from benchmarks.story.measure import STORIES, Story, drawn, measured, strangers
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.sources.stored import StoredSource
 from sparc.errors import InputError
@@ -65,6 +65,24 @@ class Recorder(Learner):
 
     def predict(self, images: Tensor) -> Tensor:
         return torch.zeros(len(images), dtype=torch.int64)
+
+
+class Sceptic(Recorder):
+    """Knows what is brighter than usual."""
+
+    def knows(self, images: Tensor) -> Tensor:
+        return images.float().mean((1, 2, 3)) > 120
+
+
+def test_who_passes_as_known():
+    splits = drawn(SOURCE, SHORT, pictures=4, draw=0)
+    others = strangers(SOURCE, splits, draw=0)
+    assert len(others) == (CLASSES - 5) * TESTED
+    assert not as_set(splits.test) & {image.numpy().tobytes() for image in others}
+    figures = measured(Sceptic(), SHORT, splits, torch.full((4, 3, 16, 16), 200, dtype=torch.uint8))
+    assert figures.unknown == 100
+    assert figures.known is not None
+    assert measured(Recorder(), SHORT, splits, others).known is None
 
 
 class RecorderAtOnce(Recorder):

@@ -251,7 +251,7 @@ def _unknown_pictures(info: ModelInfo) -> str:
     if info.limit(USUAL_SHARE) is None:
         return "It always names one of the classes above, also for a picture that shows none of them."
     return (
-        f"It says “none of these” of pictures that are stranger to it than {USUAL_SHARE:.0%} of the held-out ones were. "
+        f"It says “none of these” of pictures that are stranger to it than {USUAL_SHARE:.0%} of those held out were. "
         "Pictures of unknown classes that are like a known one pass all the same, often: `sparc test --unknown` counts "
         "them on yours."
     )
