@@ -1,5 +1,6 @@
 """A start that has seen the world: order does not matter to what is known, and it is chosen where it suits."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -177,3 +178,15 @@ def test_few_pictures_train_nothing_and_many_do(monkeypatch: pytest.MonkeyPatch)
     many = ContinualClassifier(width=1 / 8, effort="quick").learn(images, np.arange(40) % 2)
     assert many.model_.info.tasks[0].seen == 36
     assert scores(many.model_, torch.from_numpy(images)[:, None]).shape == (40, 2)
+
+
+def test_a_start_is_chosen_by_pictures_from_first_to_last(
+    picture_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparc.starts.are_installed", lambda: True)
+    monkeypatch.setattr("sparc.starts.SMALLEST", 4000)  # so that none is used, and the reason says what was seen
+    folder = picture_folder(classes=2, per_class=3, side=20)
+    mixed = [Image.new("RGB", (30, 30))] * 30 + [Image.new("RGB", (50, 50))] * 50
+    for pictures, count, usual in ((folder, 6, 20), (sorted(folder.rglob("*.png")), 6, 20), (mixed, 80, 50)):
+        taught = ContinualClassifier().learn(pictures, ["a", "b"] * (count // 2))
+        assert taught.model_.info.start_reason == f"pictures of {usual} pixels are too small for the start"

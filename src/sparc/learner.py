@@ -3,7 +3,7 @@
 import copy
 import time
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,6 @@ from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
-from sparc.data.sources.folder import some_pictures
 from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
@@ -78,11 +77,6 @@ def says_how_long(effort: Effort, epochs: int | None) -> bool:
     return effort == "thorough" or epochs is not None
 
 
-def fewest_pictures(effort: Effort, epochs: int | None = None) -> int:
-    """From how many of a class a working memory is trained."""
-    return 0 if says_how_long(effort, epochs) else FEWEST
-
-
 def check_validation(share: float) -> None:
     if not 0 < share < 1:
         raise InputError(f"--validation {share:g} must lie between 0 and 1")
@@ -116,28 +110,46 @@ def settings_of(holder: object) -> ChorusSettings:
     return ChorusSettings(**{name: getattr(holder, name) for name in names})
 
 
-class Started(NamedTuple):
-    """What a new model is made with."""
+class Wishes(NamedTuple):
+    """How somebody wants a new model to be made, and any to learn."""
 
     settings: ChorusSettings
-    reason: str
-    """Why it has this start."""
+    start: StartChoice
+    image_size: int | None
+    fit: Fit
+    flip: bool
+    seed: int
+    effort: Effort
+    epochs: int | None
 
-    def side(self, asked: int | None) -> int | None:
-        """The size that pictures are brought to, unless another was asked for; None if that is left to them."""
-        return asked if asked is not None or self.settings.start == "nothing" else self.settings.start_size
 
+def teach(
+    model: Model | None,
+    wishes: Wishes,
+    name: str,
+    look: Callable[[int, int], tuple[Tensor, int]],
+    read: Callable[[int | None], Splits],
+    observer: Observer | None = None,
+    *,
+    numbered: bool = False,
+    stays_out: bool = False,
+) -> Model:
+    """A model, a new one unless there is one already, that knows these classes as well.
 
-def started(settings: ChorusSettings, asked: StartChoice, trains: bool, pictures: Path | Tensor, fit: Fit) -> Started:
-    """Settings with the start that suits a folder of pictures, or images."""
-
-    def look() -> Glance:
-        if isinstance(pictures, Tensor):
-            return Glance(pictures, min(pictures.shape[2:]))
-        return Glance(*some_pictures(pictures, fit, SMALLEST, GLANCED))
-
-    start, reason = choose_start(asked, settings, trains, look)
-    return Started(replace(settings, start=start), reason)
+    `look` gives a few of the pictures, brought to a side, and the side of the usual one; `read` gives all, at a new
+    model's side where that is not left to them.
+    """
+    settings, start, side, fit, flip, seed, effort, epochs = wishes
+    trains = says_how_long(effort, epochs)
+    if model is None:
+        chosen, reason = choose_start(start, settings, trains, lambda: Glance(*look(SMALLEST, GLANCED)))
+        settings = replace(settings, start=chosen)
+        pictures = read(settings.start_size if side is None and chosen != "nothing" else side)
+        model = new_model(pictures.train, settings, seed, flip, numbered, fit, reason)
+    else:
+        pictures = read(None)
+    recipe = suitable_recipe(len(pictures.train), effort, epochs)
+    return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out)
 
 
 def new_model(
