@@ -149,6 +149,11 @@ def test_grey_arrays_have_no_start() -> None:
         ContinualClassifier(start="lite0").learn(np.zeros((4, 32, 32), np.uint8), [0, 0, 1, 1])
 
 
+def test_a_start_that_is_asked_for_is_not_trained_on() -> None:
+    with pytest.raises(InputError, match="nothing is trained on a start: leave --epochs out"):
+        ContinualClassifier(start="lite0", epochs=3).learn(np.zeros((4, 32, 32, 3), np.uint8), [0, 0, 1, 1])
+
+
 def test_learn_says_what_it_starts_from_and_keeps_it(
     pictures: tuple[NDArray[np.uint8], NDArray[np.int64]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,6 +172,11 @@ def test_learn_says_what_it_starts_from_and_keeps_it(
     assert "--start of" in capsys.readouterr().err
     assert main(["card", model]) == 0
     assert "pre-trained on ImageNet" in capsys.readouterr().out
+    before = Path(model).read_bytes()
+    for flags in (["--epochs", "3"], ["--thorough"]):
+        assert main(["learn", str(tmp_path / "folder"), "--model", model, "--name", "again", *flags]) == 2
+        assert f"nothing is trained on a start: leave {flags[0]} out" in capsys.readouterr().err
+    assert Path(model).read_bytes() == before
 
 
 def test_few_pictures_train_nothing_and_many_do(monkeypatch: pytest.MonkeyPatch) -> None:

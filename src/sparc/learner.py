@@ -23,7 +23,7 @@ from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus, ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
@@ -141,6 +141,9 @@ def teach(
     """
     settings, start, side, fit, flip, seed, effort, epochs = wishes
     trains = says_how_long(effort, epochs)
+    if trains and (model.info.settings.start if model else start) not in ("nothing", "auto"):
+        flag = f"--{effort}" if epochs is None else "--epochs"
+        raise InputError(f"nothing is trained on a start: leave {flag} out, or make a new model with --start nothing")
     if model is None:
         chosen, reason = choose_start(start, settings, trains, lambda: Glance(*look(SMALLEST, GLANCED)))
         settings = replace(settings, start=chosen)
@@ -166,7 +169,7 @@ def new_model(
     shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
         settings = replace(settings, depth=suitable_depth(pictures.size))
-    augment = settings.views(Augment.fitted(pictures))
+    augment = Augment.fitted(pictures) if settings.start == "nothing" else AS_THEY_ARE
     made_with = f"sparc {__version__}"
     info = ModelInfo(shape, settings, augment.mean, augment.std, (), made_with, seed, flip, numbered, start_reason)
     return Model(info.new_net(seeded(seed, "method")), info)

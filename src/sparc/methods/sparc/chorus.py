@@ -37,6 +37,8 @@ V = TypeVar("V", bound=Views)
 Inherit = Literal["newest", "alike", "nothing"]
 PICTURES_FOR_PATCHES = 1000
 """Of the first task: patches are drawn from these."""
+AS_THEY_ARE = Augment((0.0,) * 3, (1 / 255,) * 3)
+"""Coloured pictures for a start: pixels from 0 to 255."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class ChorusSettings(SparcSettings):
 
     def views(self, augment: V) -> V | Augment:
         """How pictures become what a net with these settings takes in: for a start, as they are."""
-        return augment if self.start == "nothing" else Augment((0.0,) * 3, (1 / 255,) * 3)
+        return augment if self.start == "nothing" else AS_THEY_ARE
 
 
 class Chorus(SPARC):
