@@ -19,15 +19,14 @@ from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
 from sparc.data.sources.folder import is_split, some_pictures
 from sparc.data.stream import hold_out
+from sparc.edit import forget, rename
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
     Wishes,
     check_validation,
-    forget,
     read_folder,
-    rename,
     settings_of,
     teach,
 )

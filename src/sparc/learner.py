@@ -1,9 +1,8 @@
-"""Teaching a model, making it forget, and renaming what it knows: for the command line and `ContinualClassifier`."""
+"""Teaching a model: for the command line and `ContinualClassifier`."""
 
 import copy
 import time
-import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
 from sparc.data.stream import Task
-from sparc.discovery import unknown
+from sparc.edit import check_name
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus, ChorusSettings
@@ -127,7 +126,7 @@ def teach(
     model: Model | None,
     wishes: Wishes,
     name: str,
-    look: Callable[[int, int], tuple[Tensor, int]],
+    some: Callable[[int, int], tuple[Tensor, int]],
     read: Callable[[int | None], Splits],
     observer: Observer | None = None,
     *,
@@ -136,7 +135,7 @@ def teach(
 ) -> Model:
     """A model, a new one unless there is one already, that knows these classes as well.
 
-    `look` gives a few of the pictures, brought to a side, and the side of the usual one; `read` gives all, at a new
+    `some` gives a few of the pictures, brought to a side, and the side of the usual one; `read` gives all, at a new
     model's side where that is not left to them.
     """
     settings, start, side, fit, flip, seed, effort, epochs = wishes
@@ -145,7 +144,7 @@ def teach(
         flag = f"--{effort}" if epochs is None else "--epochs"
         raise InputError(f"nothing is trained on a start: leave {flag} out, or make a new model with --start nothing")
     if model is None:
-        chosen, reason = choose_start(start, settings, trains, lambda: Glance(*look(SMALLEST, GLANCED)))
+        chosen, reason = choose_start(start, settings, trains, lambda: Glance(*some(SMALLEST, GLANCED)))
         settings = replace(settings, start=chosen)
         pictures = read(settings.start_size if side is None and chosen != "nothing" else side)
         model = new_model(pictures.train, settings, seed, flip, numbered, fit, reason)
@@ -228,59 +227,6 @@ def learn(
     return model if turned or stays_out else _with_held_out(model, method, task)
 
 
-def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
-    """A new model without these classes and tasks: no output, and no mean of them in any working memory.
-
-    A working memory that has no class left goes as well.
-    """
-    for kind, names, known in (
-        ("class", classes, model.info.classes),
-        ("task", tasks, [task.name for task in model.info.tasks]),
-    ):
-        for name in names:
-            if name not in known:
-                raise unknown(kind, name, known)
-    gone = {*classes, *(name for task in model.info.tasks if task.name in tasks for name in task.classes)}
-    kept = []
-    for task in model.info.tasks:
-        left = [(name, count) for name, count in zip(task.classes, task.pictures, strict=True) if name not in gone]
-        if left:
-            names, counts = zip(*left, strict=True)
-            kept.append(replace(task, classes=names, pictures=counts))
-    info = replace(model.info, tasks=tuple(kept))
-    if not kept:
-        # Nobody needs the semantic memory any more, so nothing has to remain in it either.
-        return Model(info.new_net(seeded(info.seed, "begun anew")), info)
-    net = copy.deepcopy(model.net)
-    net.keep_classes([label for label, name in enumerate(model.info.classes) if name not in gone])
-    if not len(net.working):
-        net.semantic = info.new_net(seeded(info.seed, "begun anew")).semantic  # for the same reason
-    return Model(net, info)
-
-
-def rename(model: Model, old: str, new: str, kind: Literal["class", "task"] = "class") -> Model:
-    """A new model that calls a class, in every task that has it, or a task, by another name; its answers stay."""
-    info = model.info
-    known = info.classes if kind == "class" else [task.name for task in info.tasks]
-    if old not in known:
-        raise unknown(kind, old, known)
-    new = unicodedata.normalize("NFC", new)  # as the names of folders are
-    _check_name(new)
-    if kind == "class" and info.numbered:
-        if not is_number(new):
-            raise InputError(f"the model's classes are numbers, and “{new}” is none: give a number")
-        new = str(int(new))  # as it is given back
-    if new in known:
-        raise InputError(f"the model has a {kind} “{new}” already: take another name")
-
-    def renamed(task: LearnedTask) -> LearnedTask:
-        if kind == "task":
-            return replace(task, name=new if task.name == old else task.name)
-        return replace(task, classes=tuple(new if name == old else name for name in task.classes))
-
-    return Model(model.net, replace(info, tasks=tuple(map(renamed, info.tasks))))
-
-
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
@@ -337,17 +283,12 @@ def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     if any(task.name == name for task in info.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):
-        _check_name(text)
+        check_name(text)
     if info.numbered and not all(map(is_number, pictures.class_names)):
         raise InputError("the model's classes are numbers, and these are not: make another model for them")
     is_alone = len(pictures.class_names) == 1 and not info.settings.describes_all
     if is_alone and shape.image_size[0] != shape.image_size[1]:
         raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
-
-
-def _check_name(text: str) -> None:
-    if not text.strip() or not text.isprintable():
-        raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
 
 
 def _share_of_newest(model: Model) -> float:

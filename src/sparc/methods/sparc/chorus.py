@@ -38,7 +38,7 @@ Inherit = Literal["newest", "alike", "nothing"]
 PICTURES_FOR_PATCHES = 1000
 """Of the first task: patches are drawn from these."""
 AS_THEY_ARE = Augment((0.0,) * 3, (1 / 255,) * 3)
-"""Coloured pictures for a start: pixels from 0 to 255."""
+"""Pixels from 0 to 255, which a start takes in."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ChorusSettings(SparcSettings):
         return self.patches > 0 or self.start != "nothing"
 
     def views(self, augment: V) -> V | Augment:
-        """How pictures become what a net with these settings takes in: for a start, as they are."""
+        """How pictures become what a net with these settings takes in."""
         return augment if self.start == "nothing" else AS_THEY_ARE
 
 
