@@ -167,11 +167,17 @@ def test_learn_says_what_it_starts_from_and_keeps_it(
     assert "a new model, lite0, pre-trained on ImageNet: pictures are coloured, and of 36 pixels" in said
     assert "by statistics alone, without training" in said
     assert main(["inspect", model]) == 0
-    assert "pre-trained on ImageNet" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "pre-trained on ImageNet" in said
+    for word in ("α", "κ", "width", "depth", "working memory starts", "mirror", "epochs", "deviation"):
+        assert word not in said, "of what nothing is trained with"
     assert main(["learn", str(tmp_path / "folder"), "--model", model, "--name", "again", "--start", "nothing"]) == 2
     assert "--start of" in capsys.readouterr().err
     assert main(["card", model]) == 0
-    assert "pre-trained on ImageNet" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "pre-trained on ImageNet" in said
+    assert "| task | seconds |\n|---|---:|\n| folder | " in said
+    assert "width" not in said
     before = Path(model).read_bytes()
     for flags in (["--epochs", "3"], ["--thorough"]):
         assert main(["learn", str(tmp_path / "folder"), "--model", model, "--name", "again", *flags]) == 2
