@@ -3,7 +3,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from safetensors.torch import save as to_bytes
 from safetensors.torch import save_file
 
 from sparc.data.imageset import Splits
+from sparc.edit import forget
 from sparc.errors import InputError
 from sparc.files import locked
-from sparc.learner import forget, learn, new_model
+from sparc.learner import learn, new_model
 from sparc.methods.sparc.chorus import Chorus, ChorusSettings
-from sparc.model_file import load, save
+from sparc.model_file import LearnedTask, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores
 from tests.examples import blobs
@@ -167,6 +168,16 @@ def test_statistics_that_cannot_be(tmp_path: Path, name: str, value: float, sent
     getattr(broken.net.all_voices()[1].gaussians, name).fill_(value)
     save(broken, tmp_path / "broken.sparc")
     with pytest.raises(InputError, match=sentence):
+        load(tmp_path / "broken.sparc")
+
+
+@pytest.mark.parametrize(("name", "value"), [("seed", -1), ("scale", 0.0), ("scale", -1.0)])
+@pytest.mark.parametrize("tasks", [(), PETS])
+def test_seeds_and_scales_that_cannot_be(tmp_path: Path, tasks: Sequence[LearnedTask], name: str, value: float) -> None:
+    broken = untaught(*tasks, info=SMALL)
+    getattr(broken.net.all_voices()[-1], name).fill_(value)
+    save(broken, tmp_path / "broken.sparc")
+    with pytest.raises(InputError, match=r"damaged \(its statistics have no seed or scale that there can be\)"):
         load(tmp_path / "broken.sparc")
 
 
@@ -349,7 +360,7 @@ def test_a_kill_while_saving_leaves_the_old_file(path: Path) -> None:
     before = path.read_bytes()
     code = (
         "import os; from pathlib import Path\n"
-        "from sparc.learner import forget; from sparc.model_file import load, save\n"
+        "from sparc.edit import forget; from sparc.model_file import load, save\n"
         "os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
         f"path = Path({str(path)!r}); save(forget(load(path), ['cat']), path)"
     )

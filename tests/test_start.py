@@ -1,5 +1,6 @@
 """A start that has seen the world: order does not matter to what is known, and it is chosen where it suits."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,6 +149,11 @@ def test_grey_arrays_have_no_start() -> None:
         ContinualClassifier(start="lite0").learn(np.zeros((4, 32, 32), np.uint8), [0, 0, 1, 1])
 
 
+def test_a_start_that_is_asked_for_is_not_trained_on() -> None:
+    with pytest.raises(InputError, match="nothing is trained on a start: leave --epochs out"):
+        ContinualClassifier(start="lite0", epochs=3).learn(np.zeros((4, 32, 32, 3), np.uint8), [0, 0, 1, 1])
+
+
 def test_learn_says_what_it_starts_from_and_keeps_it(
     pictures: tuple[NDArray[np.uint8], NDArray[np.int64]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,11 +167,22 @@ def test_learn_says_what_it_starts_from_and_keeps_it(
     assert "a new model, lite0, pre-trained on ImageNet: pictures are coloured, and of 36 pixels" in said
     assert "by statistics alone, without training" in said
     assert main(["inspect", model]) == 0
-    assert "pre-trained on ImageNet" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "pre-trained on ImageNet" in said
+    for word in ("α", "κ", "width", "depth", "working memory starts", "mirror", "epochs", "deviation"):
+        assert word not in said, "of what nothing is trained with"
     assert main(["learn", str(tmp_path / "folder"), "--model", model, "--name", "again", "--start", "nothing"]) == 2
     assert "--start of" in capsys.readouterr().err
     assert main(["card", model]) == 0
-    assert "pre-trained on ImageNet" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "pre-trained on ImageNet" in said
+    assert "| task | seconds |\n|---|---:|\n| folder | " in said
+    assert "width" not in said
+    before = Path(model).read_bytes()
+    for flags in (["--epochs", "3"], ["--thorough"]):
+        assert main(["learn", str(tmp_path / "folder"), "--model", model, "--name", "again", *flags]) == 2
+        assert f"nothing is trained on a start: leave {flags[0]} out" in capsys.readouterr().err
+    assert Path(model).read_bytes() == before
 
 
 def test_few_pictures_train_nothing_and_many_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,3 +194,15 @@ def test_few_pictures_train_nothing_and_many_do(monkeypatch: pytest.MonkeyPatch)
     many = ContinualClassifier(width=1 / 8, effort="quick").learn(images, np.arange(40) % 2)
     assert many.model_.info.tasks[0].seen == 36
     assert scores(many.model_, torch.from_numpy(images)[:, None]).shape == (40, 2)
+
+
+def test_a_start_is_chosen_by_pictures_from_first_to_last(
+    picture_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparc.starts.are_installed", lambda: True)
+    monkeypatch.setattr("sparc.starts.SMALLEST", 4000)  # so that none is used, and the reason says what was seen
+    folder = picture_folder(classes=2, per_class=3, side=20)
+    mixed = [Image.new("RGB", (30, 30))] * 30 + [Image.new("RGB", (50, 50))] * 50
+    for pictures, count, usual in ((folder, 6, 20), (sorted(folder.rglob("*.png")), 6, 20), (mixed, 80, 50)):
+        taught = ContinualClassifier().learn(pictures, ["a", "b"] * (count // 2))
+        assert taught.model_.info.start_reason == f"pictures of {usual} pixels are too small for the start"

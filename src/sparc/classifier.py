@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,35 +12,29 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import is_split
+from sparc.data.sources.folder import is_split, some_pictures
 from sparc.data.stream import hold_out
+from sparc.edit import forget, rename
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
-    Started,
+    Wishes,
     check_validation,
-    fewest_pictures,
-    forget,
-    learn,
-    new_model,
     read_folder,
-    rename,
-    says_how_long,
     settings_of,
-    started,
-    suitable_recipe,
+    teach,
 )
 from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
-from sparc.model_input import InputShape, Pictures
+from sparc.model_input import InputShape, Pictures, some_of
 from sparc.predictor import USUAL_SHARE, Answers, answers, check_share
-from sparc.starts import GLANCED, USUAL, StartChoice
+from sparc.starts import USUAL, StartChoice
 
 
 class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -186,54 +181,42 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, model: Model | None, pictures: Pictures, labels: Sequence[object] | None, name: str | None
     ) -> Model:
         check_validation(self.validation)
-        if labels is None and not isinstance(pictures, str | Path):
+        name = name or f"task {len(model.info.tasks) + 1 if model else 1}"
+        fit = self.picture_fit
+        wishes = Wishes(
+            settings_of(self), self.start, self.image_size, fit, self.flip, self.seed, self.effort, self.epochs
+        )
+        if labels is not None:
+            given = np.asarray(labels)
+            read, look = partial(self._labelled, model, pictures, given), partial(some_of, pictures, fit)
+            return teach(model, wishes, name, look, read, numbered=given.dtype.kind in "iu")
+        if not isinstance(pictures, str | Path):
             raise InputError("pictures need a label each, unless they are a folder of class folders")
-        made = self._started(pictures, labels) if model is None else None
-        side = self.image_size if made is None else made.side(self.image_size)
-        splits, numbered = self._splits(pictures, labels, model, side)
-        if made is not None:
-            settings, reason = made
-            model = new_model(splits.train, settings, self.seed, self.flip, numbered, self.picture_fit, reason)
-        assert model is not None
-        if numbered is not model.info.numbered:
-            raise InputError("labels are either numbers or text: these are not as those that were learned before")
-        recipe = suitable_recipe(len(splits.train), self.effort, self.epochs)
-        name = name or f"task {len(model.info.tasks) + 1}"
-        fewest = fewest_pictures(self.effort, self.epochs)
-        stays_out = labels is None and isinstance(pictures, str | Path) and is_split(Path(pictures))
-        return learn(model, splits, name, recipe, fewest=fewest, stays_out=stays_out)
+        folder = Path(pictures)
+        read, look = partial(self._in_folders, model, folder), partial(some_pictures, folder, fit)
+        return teach(model, wishes, name, look, read, stays_out=is_split(folder))
 
-    def _started(self, pictures: Pictures, labels: Sequence[object] | None) -> Started:
-        trains = says_how_long(self.effort, self.epochs)
-        seen: Path | Tensor
-        if labels is None and isinstance(pictures, str | Path):
-            seen = Path(pictures)
-        else:
-            some = pictures if isinstance(pictures, str | Path) else pictures[:GLANCED]
-            seen = InputShape.suitable(some, fit=self.picture_fit).images(some)
-        return started(settings_of(self), self.start, trains, seen, self.picture_fit)
+    def _in_folders(self, model: Model | None, folder: Path, side: int | None) -> Splits:
+        if model is not None:
+            model.info.shape.check_takes_pictures()
+        skipped: list[Skipped] | None = None if self.strict else []
+        splits = read_folder(folder, model, side, self.validation, fit=self.picture_fit, skipped=skipped)
+        if skipped:
+            warnings.warn("\n".join(told(skipped)), stacklevel=5)
+        return splits
 
-    def _splits(
-        self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None, side: int | None
-    ) -> tuple[Splits, bool]:
-        if labels is None and isinstance(pictures, str | Path):
-            if model is not None:
-                model.info.shape.check_takes_pictures()
-            skipped: list[Skipped] | None = None if self.strict else []
-            splits = read_folder(pictures, model, side, self.validation, fit=self.picture_fit, skipped=skipped)
-            if skipped:
-                warnings.warn("\n".join(told(skipped)), stacklevel=4)
-            return splits, False
+    def _labelled(self, model: Model | None, pictures: Pictures, labels: NDArray[Any], side: int | None) -> Splits:
         shape = InputShape.suitable(pictures, side, self.picture_fit) if model is None else model.info.shape
         images = shape.images(pictures)
-        given = np.asarray(labels)
-        if len(given) != len(images) or given.ndim != 1:
-            raise InputError(f"there are {len(images)} pictures, but labels of shape {given.shape}")
-        if not len(given):
+        if len(labels) != len(images) or labels.ndim != 1:
+            raise InputError(f"there are {len(images)} pictures, but labels of shape {labels.shape}")
+        if not len(labels):
             raise InputError("there are no pictures to learn from")
-        if given.dtype.kind not in "iuU":
-            raise InputError(f"labels are whole numbers or text, not {given.dtype}: convert them")
-        classes, indices = np.unique(given, return_inverse=True)
+        if labels.dtype.kind not in "iuU":
+            raise InputError(f"labels are whole numbers or text, not {labels.dtype}: convert them")
+        if model is not None and model.info.numbered is not (labels.dtype.kind in "iu"):
+            raise InputError("labels are either numbers or text: these are not as those that were learned before")
+        classes, indices = np.unique(labels, return_inverse=True)
         everything = ImageSet(images, torch.from_numpy(indices), tuple(str(name) for name in classes))
         held = hold_out(everything.labels, self.validation)
-        return Splits(everything.take(~held), everything.take(held)), given.dtype.kind in "iu"
+        return Splits(everything.take(~held), everything.take(held))

@@ -1,9 +1,8 @@
-"""Teaching a model, making it forget, and renaming what it knows: for the command line and `ContinualClassifier`."""
+"""Teaching a model: for the command line and `ContinualClassifier`."""
 
 import copy
 import time
-import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,12 +19,11 @@ from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
-from sparc.data.sources.folder import some_pictures
 from sparc.data.stream import Task
-from sparc.discovery import unknown
+from sparc.edit import check_name
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus, ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
@@ -79,11 +77,6 @@ def says_how_long(effort: Effort, epochs: int | None) -> bool:
     return effort == "thorough" or epochs is not None
 
 
-def fewest_pictures(effort: Effort, epochs: int | None = None) -> int:
-    """From how many of a class a working memory is trained."""
-    return 0 if says_how_long(effort, epochs) else FEWEST
-
-
 def check_validation(share: float) -> None:
     if not 0 < share < 1:
         raise InputError(f"--validation {share:g} must lie between 0 and 1")
@@ -117,28 +110,49 @@ def settings_of(holder: object) -> ChorusSettings:
     return ChorusSettings(**{name: getattr(holder, name) for name in names})
 
 
-class Started(NamedTuple):
-    """What a new model is made with."""
+class Wishes(NamedTuple):
+    """How somebody wants a new model to be made, and any to learn."""
 
     settings: ChorusSettings
-    reason: str
-    """Why it has this start."""
+    start: StartChoice
+    image_size: int | None
+    fit: Fit
+    flip: bool
+    seed: int
+    effort: Effort
+    epochs: int | None
 
-    def side(self, asked: int | None) -> int | None:
-        """The size that pictures are brought to, unless another was asked for; None if that is left to them."""
-        return asked if asked is not None or self.settings.start == "nothing" else self.settings.start_size
 
+def teach(
+    model: Model | None,
+    wishes: Wishes,
+    name: str,
+    some: Callable[[int, int], tuple[Tensor, int]],
+    read: Callable[[int | None], Splits],
+    observer: Observer | None = None,
+    *,
+    numbered: bool = False,
+    stays_out: bool = False,
+) -> Model:
+    """A model, a new one unless there is one already, that knows these classes as well.
 
-def started(settings: ChorusSettings, asked: StartChoice, trains: bool, pictures: Path | Tensor, fit: Fit) -> Started:
-    """Settings with the start that suits a folder of pictures, or images."""
-
-    def look() -> Glance:
-        if isinstance(pictures, Tensor):
-            return Glance(pictures, min(pictures.shape[2:]))
-        return Glance(*some_pictures(pictures, fit, SMALLEST, GLANCED))
-
-    start, reason = choose_start(asked, settings, trains, look)
-    return Started(replace(settings, start=start), reason)
+    `some` gives a few of the pictures, brought to a side, and the side of the usual one; `read` gives all, at a new
+    model's side where that is not left to them.
+    """
+    settings, start, side, fit, flip, seed, effort, epochs = wishes
+    trains = says_how_long(effort, epochs)
+    if trains and (model.info.settings.start if model else start) not in ("nothing", "auto"):
+        flag = f"--{effort}" if epochs is None else "--epochs"
+        raise InputError(f"nothing is trained on a start: leave {flag} out, or make a new model with --start nothing")
+    if model is None:
+        chosen, reason = choose_start(start, settings, trains, lambda: Glance(*some(SMALLEST, GLANCED)))
+        settings = replace(settings, start=chosen)
+        pictures = read(settings.start_size if side is None and chosen != "nothing" else side)
+        model = new_model(pictures.train, settings, seed, flip, numbered, fit, reason)
+    else:
+        pictures = read(None)
+    recipe = suitable_recipe(len(pictures.train), effort, epochs)
+    return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out)
 
 
 def new_model(
@@ -155,7 +169,7 @@ def new_model(
     shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
         settings = replace(settings, depth=suitable_depth(pictures.size))
-    augment = settings.views(Augment.fitted(pictures))
+    augment = Augment.fitted(pictures) if settings.start == "nothing" else AS_THEY_ARE
     made_with = f"sparc {__version__}"
     info = ModelInfo(shape, settings, augment.mean, augment.std, (), made_with, seed, flip, numbered, start_reason)
     return Model(info.new_net(seeded(seed, "method")), info)
@@ -214,59 +228,6 @@ def learn(
     return model if turned or stays_out else _with_held_out(model, method, task)
 
 
-def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] = ()) -> Model:
-    """A new model without these classes and tasks: no output, and no mean of them in any working memory.
-
-    A working memory that has no class left goes as well.
-    """
-    for kind, names, known in (
-        ("class", classes, model.info.classes),
-        ("task", tasks, [task.name for task in model.info.tasks]),
-    ):
-        for name in names:
-            if name not in known:
-                raise unknown(kind, name, known)
-    gone = {*classes, *(name for task in model.info.tasks if task.name in tasks for name in task.classes)}
-    kept = []
-    for task in model.info.tasks:
-        left = [(name, count) for name, count in zip(task.classes, task.pictures, strict=True) if name not in gone]
-        if left:
-            names, counts = zip(*left, strict=True)
-            kept.append(replace(task, classes=names, pictures=counts))
-    info = replace(model.info, tasks=tuple(kept))
-    if not kept:
-        # Nobody needs the semantic memory any more, so nothing has to remain in it either.
-        return Model(info.new_net(seeded(info.seed, "begun anew")), info)
-    net = copy.deepcopy(model.net)
-    net.keep_classes([label for label, name in enumerate(model.info.classes) if name not in gone])
-    if not len(net.working):
-        net.semantic = info.new_net(seeded(info.seed, "begun anew")).semantic  # for the same reason
-    return Model(net, info)
-
-
-def rename(model: Model, old: str, new: str, kind: Literal["class", "task"] = "class") -> Model:
-    """A new model that calls a class, in every task that has it, or a task, by another name; its answers stay."""
-    info = model.info
-    known = info.classes if kind == "class" else [task.name for task in info.tasks]
-    if old not in known:
-        raise unknown(kind, old, known)
-    new = unicodedata.normalize("NFC", new)  # as the names of folders are
-    _check_name(new)
-    if kind == "class" and info.numbered:
-        if not is_number(new):
-            raise InputError(f"the model's classes are numbers, and “{new}” is none: give a number")
-        new = str(int(new))  # as it is given back
-    if new in known:
-        raise InputError(f"the model has a {kind} “{new}” already: take another name")
-
-    def renamed(task: LearnedTask) -> LearnedTask:
-        if kind == "task":
-            return replace(task, name=new if task.name == old else task.name)
-        return replace(task, classes=tuple(new if name == old else name for name in task.classes))
-
-    return Model(model.net, replace(info, tasks=tuple(map(renamed, info.tasks))))
-
-
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
@@ -323,17 +284,12 @@ def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     if any(task.name == name for task in info.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):
-        _check_name(text)
+        check_name(text)
     if info.numbered and not all(map(is_number, pictures.class_names)):
         raise InputError("the model's classes are numbers, and these are not: make another model for them")
     is_alone = len(pictures.class_names) == 1 and not info.settings.describes_all
     if is_alone and shape.image_size[0] != shape.image_size[1]:
         raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
-
-
-def _check_name(text: str) -> None:
-    if not text.strip() or not text.isprintable():
-        raise InputError(f"“{text}” is no name for a task or a class: take one that can be printed")
 
 
 def _share_of_newest(model: Model) -> float:

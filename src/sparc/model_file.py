@@ -336,6 +336,8 @@ def _name_in(version: int, name: str) -> str:
 
 def _check_statistics(net: ChorusNet, info: ModelInfo) -> None:
     """Refuse statistics that are not of the pictures that were learned from, or from which no answer follows."""
+    if not all(voice.seed >= 0 and (voice.scale > 0).all() for voice in net.all_voices()):
+        raise ValueError("its statistics have no seed or scale that there can be")
     counts = [count for task in info.tasks for count in task.pictures]
     for voice, heard in zip(net.all_voices(), net.heard_classes(), strict=True) if info.tasks else ():
         pictures = Counter[int]()

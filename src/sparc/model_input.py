@@ -1,5 +1,7 @@
 """The one way from pictures, as people have them, to what a model takes in."""
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,6 +117,19 @@ def picture_paths(path: Path) -> list[Path]:
     if not found:
         raise InputError(f"{path} holds no pictures: name pictures, or a folder that holds some")
     return found
+
+
+def some_of(pictures: Pictures, fit: Fit, side: int, count: int) -> tuple[Tensor, int]:
+    """A few of them, from first to last, and the side of the usual one as it is; files and Pillow pictures are brought
+    to a small size.
+    """
+    every = picture_paths(Path(pictures)) if isinstance(pictures, str | Path) else pictures
+    some = every[:: max(math.ceil(len(every) / count), 1)]
+    if isinstance(some, Tensor | np.ndarray):
+        images = _from_array(some)
+        return images, min(images.shape[2:])
+    sides = [_square_side(each, fit) for each in some]
+    return InputShape(3, (side, side), fit).images(some), int(statistics.median(sides or [0]))
 
 
 def read_square(path: Path, shape: InputShape) -> Square:

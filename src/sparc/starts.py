@@ -1,7 +1,7 @@
 """What a new model starts from: a net that has seen the world, where that suits, or nothing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from torch import Tensor
@@ -23,7 +23,7 @@ USUAL = ChorusSettings(patches=1024)
 """Settings of a new model. Runs, which count every number that is kept, have fewer features of patches: with 100
 pictures of each of 14 classes of CIFAR-100, 66.5, 67.4 and 67.3 % of held-out ones are right with 512, 1,024 and 1,536
 (three draws), and the covariance has 1, 4 and 9 MB."""
-_FROM_SCRATCH = ("width", "depth", "shared", "alpha", "kappa", "inherit", "statistics", "patches", "mirror")
+_FROM_SCRATCH = [field.name for field in fields(ChorusSettings) if field.name not in ("start", "start_size")]
 
 
 @dataclass(frozen=True, eq=False)

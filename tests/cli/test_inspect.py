@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparc.cli.inspect import main
+from sparc.edit import forget
 from sparc.errors import InputError
-from sparc.learner import forget
 from sparc.model_file import LearnedTask, Model, save
 from tests.models import INFO, learned_task, untaught
 

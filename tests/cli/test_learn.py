@@ -260,6 +260,18 @@ def test_what_others_had_from_a_forgotten_task_is_told(taught: Path, capsys: pyt
     assert "birds learned on from its working memory" in out
 
 
+def test_patches_are_of_the_first_task_that_was_learned_and_not_of_the_first_that_is_left(
+    taught: Path, folders: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["learn", str(folders("fish", "eel", "cod")), "--model", str(taught), "--epochs", "1"]) == 0
+    for task in ("pets", "birds"):
+        capsys.readouterr()
+        assert main(["forget", str(taught), "--task", task]) == 0
+        out = capsys.readouterr().out
+        assert "so do the averages of patches of the first pictures that the model learned from" in out
+        assert "its pictures" not in out
+
+
 def test_what_was_mixed_into_the_semantic_memory_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     save(load(OLD), tmp_path / "old.sparc")
     assert main(["forget", str(tmp_path / "old.sparc"), "--task", "task 1"]) == 0

@@ -33,10 +33,23 @@ def test_a_task_is_renamed(model: MakeModel) -> None:
     assert [task.name for task in load(path).info.tasks] == ["pets", "others"]
 
 
-def test_a_new_name_is_composed_as_those_of_folders_are(model: MakeModel) -> None:
-    path = model(PETS)
-    assert main(["rename", str(path), "cat", "e\N{COMBINING ACUTE ACCENT}"]) == 0
-    assert load(path).info.classes == ("é", "dog")
+def test_names_are_composed_as_those_of_folders_are(model: MakeModel, capsys: pytest.CaptureFixture[str]) -> None:
+    path, apart = model(PETS, MORE), "e\N{COMBINING ACUTE ACCENT}"
+    assert main(["rename", str(path), "cat", apart]) == 0
+    assert "cat is called é now" in capsys.readouterr().out
+    assert load(path).info.classes == ("é", "dog", "eel")
+    assert main(["rename", str(path), "pets", apart, "--task"]) == 0
+    assert main(["rename", str(path), apart, "tom"]) == 0
+    assert "é is called tom now" in capsys.readouterr().out
+    assert main(["forget", str(path), "--task", apart]) == 0
+    assert load(path).info.classes == ("eel",)
+
+
+def test_a_name_that_python_gave_apart_is_found(model: MakeModel) -> None:
+    apart = "e\N{COMBINING ACUTE ACCENT}"
+    path = model(("pets", {apart: 0.0, "dog": 2.0}))
+    assert main(["forget", str(path), "é"]) == 0
+    assert load(path).info.classes == ("dog",)
 
 
 @pytest.mark.parametrize(

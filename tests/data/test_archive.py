@@ -174,6 +174,13 @@ def test_a_file_that_is_gone_is_named(tmp_path):
         list(archive.walk(tmp_path / "gone.tar", every))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_archive_that_changes_while_it_is_read_is_named(pack, tmp_path, kind):
+    path = pack(tmp_path / kind, {"a": b"a"})
+    with pytest.raises(InputError, match=rf"{kind}.*(No such file|any more)"):
+        list(archive.read(path, ["a", "gone"]))
+
+
 def test_a_fifo_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert list(archive.walk(tmp_path, every)) == []

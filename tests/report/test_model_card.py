@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from sparc.cli.card import main
+from sparc.edit import forget
 from sparc.errors import InputError
-from sparc.learner import forget
 from sparc.model_file import Model, load, save
 from sparc.report.model_card import card
 from sparc.text import markdown, one_line

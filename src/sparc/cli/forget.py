@@ -7,9 +7,9 @@ from typing import Annotated
 import tyro
 
 from sparc.cli.parse import ModelFile, parse
+from sparc.edit import forget
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.learner import forget
 from sparc.model_file import Model, load, save
 from sparc.text import one_line
 
@@ -92,4 +92,4 @@ def _remains(model: Model, index: int, left: Collection[str]) -> Iterator[str]:
     elif model.info.settings.patches and left:
         yield "its part in the covariance of patches stays"
         if not index:
-            yield "the averages of patches of its pictures, in which all classes are described, stay"
+            yield "so do the averages of patches of the first pictures that the model learned from"

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,23 +13,21 @@ from rich.markup import escape
 from sparc.cli.parse import parse
 from sparc.cli.progress import Display, duration
 from sparc.cli.threads import use_threads
+from sparc.data.imageset import Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import is_split
+from sparc.data.sources.folder import is_split, some_pictures
 from sparc.data.tree import title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
+    Wishes,
     check_validation,
-    fewest_pictures,
-    learn,
-    new_model,
     read_folder,
-    says_how_long,
     settings_of,
-    started,
     suitable_recipe,
+    teach,
 )
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import Model, load, save
@@ -122,24 +121,21 @@ def main(arguments: list[str]) -> int:
 
 def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Model:
     new = given.new_model
+    wishes = Wishes(
+        settings_of(new), new.start, new.image_size, new.fit, not new.no_flip, new.seed, given.effort, given.epochs
+    )
+    name = title(given.folder) if given.name is None else given.name
     with Display(given.model.name) as display:
-        pass_over = None if given.strict else skipped
-        trains = says_how_long(given.effort, given.epochs)
-        made = None if before else started(settings_of(new), new.start, trains, given.folder, new.fit)
-        side = made.side(new.image_size) if made else None
-        pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over)
-        for line in told(skipped):
-            display.warn(line)
-        model = before
-        if made is not None:
-            model = new_model(
-                pictures.train, made.settings, new.seed, not new.no_flip, fit=new.fit, start_reason=made.reason
-            )
-        assert model is not None
-        recipe = suitable_recipe(len(pictures.train), given.effort, given.epochs)
-        name = title(given.folder) if given.name is None else given.name
-        fewest = fewest_pictures(given.effort, given.epochs)
-        return learn(model, pictures, name, recipe, display, fewest, stays_out=is_split(given.folder))
+
+        def read(side: int | None) -> Splits:
+            pass_over = None if given.strict else skipped
+            pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over)
+            for line in told(skipped):
+                display.warn(line)
+            return pictures
+
+        look = partial(some_pictures, given.folder, new.fit)
+        return teach(before, wishes, name, look, read, display, stays_out=is_split(given.folder))
 
 
 def _check_same(path: Path, model: Model, arguments: list[str]) -> None:

@@ -127,7 +127,10 @@ def _file_content(path: Path) -> bytes:
 
 
 def _member_content(archive: zipfile.ZipFile, name: str, where: str) -> bytes:
-    member = archive.getinfo(name)
+    try:
+        member = archive.getinfo(name)
+    except KeyError as error:
+        raise UnreadableError(where, "is not there any more: leave the archive as it is while it is read") from error
     if member.flag_bits & 1:
         raise UnreadableError(where, "is encrypted: unpack the archive and name the folder")
     with archive.open(member) as file:

@@ -127,21 +127,19 @@ _STARTS = {
 _FITS = {"crop": "the centre square", "pad": "all of it, padded with the mean colour of its edge"}
 
 
+def _trains(info: ModelInfo) -> bool:
+    """Whether working memories are trained where pictures are enough: on a start nothing is."""
+    return info.settings.start == "nothing"
+
+
 def _overview(model: Model, path: Path) -> Table:
-    info, settings = model.info, model.info.settings
+    info = model.info
     rows = {
         "classes": f"{counted(len(info.classes), 'class', 'classes')} in {counted(len(info.tasks), 'task')}",
         "pictures": _pictures(info),
-        "mean of each channel": _numbers(info.mean),
-        "deviation of each channel": _numbers(info.std),
         "start": start_of(info),
-        "net": f"width {settings.width:g}, depth {settings.depth}, "
-        f"{settings.shared:.0%} of the point-wise filters shared",
-        "α, kept at a consolidation": f"{settings.alpha:g}",
-        "κ, largest activation of a head": f"{settings.kappa:g}",
-        "a working memory starts": _STARTS[settings.inherit],
-        "features that describe classes": _described(settings),
-        "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
+        **(_of_a_net(model) if _trains(info) else {}),
+        "features that describe classes": _described(info.settings),
         "none of these": _none_of_these(info),
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
@@ -156,6 +154,20 @@ def _overview(model: Model, path: Path) -> Table:
     return table
 
 
+def _of_a_net(model: Model) -> dict[str, str]:
+    info, settings = model.info, model.info.settings
+    return {
+        "mean of each channel": _numbers(info.mean),
+        "deviation of each channel": _numbers(info.std),
+        "net": f"width {settings.width:g}, depth {settings.depth}, "
+        f"{settings.shared:.0%} of the point-wise filters shared",
+        "α, kept at a consolidation": f"{settings.alpha:g}",
+        "κ, largest activation of a head": f"{settings.kappa:g}",
+        "a working memory starts": _STARTS[settings.inherit],
+        "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
+    }
+
+
 def _accuracies(info: ModelInfo) -> Table:
     table = plain_table("Tasks", "task", "classes", "pictures", "% right\nin the task", "% right\namong all then")
     table.columns[1].justify = "left"
@@ -167,11 +179,18 @@ def _accuracies(info: ModelInfo) -> Table:
 
 
 def _learning(model: Model) -> Table:
-    table = plain_table("Learning", "task", "learned", "epochs", "seconds", "parameters added", "share in\nsemantic")
-    for task, added in zip(model.info.tasks, model.parameters_added(), strict=True):
-        numbers = (f"{task.epochs:,}", f"{task.seconds:,.1f}", f"{added:,}", f"{task.share_in_semantic:.1%}")
+    of_memories = ("epochs", "parameters added", "share in\nsemantic") if _trains(model.info) else ()
+    table = plain_table("Learning", "task", "learned", "seconds", *of_memories)
+    for task, *numbers in _numbers_of_tasks(model):
         table.add_row(Text(one_line(task.name)), Text(_when(task)), *numbers)
     return table
+
+
+def _numbers_of_tasks(model: Model) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
+    """How long each took to learn, and what came of its working memory where such are trained."""
+    for task, added in zip(model.info.tasks, model.parameters_added(), strict=True):
+        of_memory = (f"{task.epochs:,}", f"{added:,}", f"{task.share_in_semantic:.1%}")
+        yield task, f"{task.seconds:,.1f}", *(of_memory if _trains(model.info) else ())
 
 
 def _what_it_is(model: Model, path: Path) -> str:
@@ -276,6 +295,10 @@ def _described(settings: ChorusSettings) -> str:
 
 def _how_it_was_trained(model: Model, path: Path) -> str:
     info, settings = model.info, model.info.settings
+    net = (
+        f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
+        f"{_numbers(info.mean)} and deviation {_numbers(info.std)}"
+    )
     lines = [
         "## How it was trained",
         "",
@@ -283,20 +306,13 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
         "",
         f"The file has {size(path.stat().st_size)} and {sum(_by_owner(model).values()):,} parameters: "
         + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model).items())
-        + f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
-        f"{_numbers(info.mean)} and deviation {_numbers(info.std)}; the seed is {info.seed}.",
+        + (net if _trains(info) else "")
+        + f". The seed is {info.seed}.",
     ]
     if info.tasks:
-        lines += [
-            "",
-            "| task | epochs | seconds | parameters added | share in the semantic memory |",
-            "|---|---:|---:|---:|---:|",
-        ]
-    for task, added in zip(info.tasks, model.parameters_added(), strict=True):
-        lines.append(
-            f"| {markdown(task.name)} | {task.epochs:,} | {task.seconds:,.1f} | {added:,} "
-            f"| {task.share_in_semantic:.1%} |"
-        )
+        of_memories = " epochs | parameters added | share in the semantic memory |" if _trains(info) else ""
+        lines += ["", f"| task | seconds |{of_memories}", "|---|---:|" + of_memories.count("|") * "---:|"]
+    lines += [f"| {markdown(task.name)} | {' | '.join(numbers)} |" for task, *numbers in _numbers_of_tasks(model)]
     return "\n".join(lines)
 
 
