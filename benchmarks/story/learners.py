@@ -18,7 +18,7 @@ from sparc.data.imageset import ImageSet
 from sparc.methods.sparc.chorus import PICTURES_FOR_PATCHES
 from sparc.nn.batched import predict_batched
 from sparc.nn.chorus import COMMON_SEED, Voice
-from sparc.nn.patches import FEATURES, PatchFeatures
+from sparc.nn.patches import FEATURES, HALF_AT, PatchFeatures
 
 DIRECTIONS = 9
 CELL = 8
@@ -112,7 +112,7 @@ class Patches(Learner):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.voice = Voice(FEATURES, FEATURES, COMMON_SEED)
+        self.voice = Voice(FEATURES, FEATURES, COMMON_SEED, half_at=HALF_AT)
         self.patches: PatchFeatures | None = None
 
     def teach(self, pictures: ImageSet) -> None:

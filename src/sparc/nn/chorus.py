@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import BLOCKS
-from sparc.nn.patches import FEATURES, PatchFeatures
+from sparc.nn.patches import FEATURES, HALF_AT, PatchFeatures
 from sparc.nn.readout import ENOUGH, GRID, Layer, Readout, pooled
 from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
 from sparc.nn.start import StartFeatures
@@ -38,7 +38,7 @@ class Voice(nn.Module):
     projection follows from a seed, which is kept, and is drawn whenever it is needed.
     """
 
-    def __init__(self, features: int, kept: int, seed: int, scaled: bool = True) -> None:
+    def __init__(self, features: int, kept: int, seed: int, scaled: bool = True, half_at: float = 2.0) -> None:
         """Where they are not `scaled`, what is known does not depend on which pictures came first."""
         super().__init__()
         self.scaled = scaled
@@ -48,7 +48,7 @@ class Voice(nn.Module):
         self.register_buffer("shift", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("seed", torch.tensor(seed))
-        self.gaussians = ClassGaussians(min(kept, features))
+        self.gaussians = ClassGaussians(min(kept, features), half_at=half_at)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Nothing: it stays on the processor, in double precision, whatever device the net is moved to."""
@@ -156,7 +156,7 @@ class ChorusNet(SparcNet):
             self.common_voice = Voice(start.features, start.features, seed=COMMON_SEED, scaled=False)
         elif patches:
             self.common = PatchFeatures(channels, mirror)
-            self.common_voice = Voice(FEATURES, patches, seed=COMMON_SEED)
+            self.common_voice = Voice(FEATURES, patches, seed=COMMON_SEED, half_at=HALF_AT)
 
     @property
     def classes(self) -> int:

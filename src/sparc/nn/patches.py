@@ -20,6 +20,8 @@ SIDE = 6
 """Pixels of a patch each way."""
 FILTERS = 192
 FEATURES = 2 * FILTERS * GRID**2
+HALF_AT = 6.0
+"""Of `ClassGaussians`: these features' covariance is less in need of being made up than that of trained ones."""
 ROUNDS = 10
 """In which averages of patches are made."""
 MAP_BYTES = 4 << 20
