@@ -206,3 +206,17 @@ def test_a_start_is_chosen_by_pictures_from_first_to_last(
     for pictures, count, usual in ((folder, 6, 20), (sorted(folder.rglob("*.png")), 6, 20), (mixed, 80, 50)):
         taught = ContinualClassifier().learn(pictures, ["a", "b"] * (count // 2))
         assert taught.model_.info.start_reason == f"pictures of {usual} pixels are too small for the start"
+
+
+def test_a_class_called_train_is_a_class_where_a_start_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparc.starts.are_installed", lambda: True)
+    monkeypatch.setattr("sparc.starts.SMALLEST", 4000)  # as above
+    for folder, side, count in (("train/express", 20, 2), ("bus", 50, 4)):
+        (tmp_path / folder).mkdir(parents=True)
+        for number in range(count):
+            Image.new("RGB", (side, side)).save(tmp_path / folder / f"{number}.png")
+    info = ContinualClassifier().learn(tmp_path).model_.info
+    assert info.classes == ("bus", "train")
+    assert info.start_reason == "pictures of 50 pixels are too small for the start"

@@ -17,8 +17,9 @@ from torch import nn
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import is_split, some_pictures
+from sparc.data.sources.folder import some_pictures, split_of
 from sparc.data.stream import hold_out
+from sparc.data.tree import Tree
 from sparc.edit import forget, rename
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -188,15 +189,16 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if labels is not None:
             given = np.asarray(labels)
-            read, look = partial(self._labelled, model, pictures, given), partial(some_of, pictures, fit)
-            return teach(model, wishes, name, look, read, numbered=given.dtype.kind in "iu")
+            read, some = partial(self._labelled, model, pictures, given), partial(some_of, pictures, fit)
+            return teach(model, wishes, name, some, read, numbered=given.dtype.kind in "iu")
         if not isinstance(pictures, str | Path):
             raise InputError("pictures need a label each, unless they are a folder of class folders")
-        folder = Path(pictures)
-        read, look = partial(self._in_folders, model, folder), partial(some_pictures, folder, fit)
-        return teach(model, wishes, name, look, read, stays_out=is_split(folder))
+        folder = Tree.at(pictures)
+        read, some = partial(self._in_folders, model, folder), partial(some_pictures, folder, fit)
+        _, set_aside = split_of(folder)
+        return teach(model, wishes, name, some, read, stays_out=set_aside is not None)
 
-    def _in_folders(self, model: Model | None, folder: Path, side: int | None) -> Splits:
+    def _in_folders(self, model: Model | None, folder: Tree, side: int | None) -> Splits:
         if model is not None:
             model.info.shape.check_takes_pictures()
         skipped: list[Skipped] | None = None if self.strict else []

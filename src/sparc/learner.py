@@ -20,6 +20,7 @@ from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
 from sparc.data.stream import Task
+from sparc.data.tree import Tree
 from sparc.edit import check_name
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
@@ -83,7 +84,7 @@ def check_validation(share: float) -> None:
 
 
 def read_folder(
-    folder: Path | str,
+    folder: Path | str | Tree,
     model: Model | None,
     side: int | None,
     validation: float,

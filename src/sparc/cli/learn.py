@@ -16,8 +16,8 @@ from sparc.cli.threads import use_threads
 from sparc.data.imageset import Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import is_split, some_pictures
-from sparc.data.tree import title
+from sparc.data.sources.folder import some_pictures, split_of
+from sparc.data.tree import Tree, title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
@@ -125,17 +125,18 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
         settings_of(new), new.start, new.image_size, new.fit, not new.no_flip, new.seed, given.effort, given.epochs
     )
     name = title(given.folder) if given.name is None else given.name
+    folder = Tree.at(given.folder)
     with Display(given.model.name) as display:
 
         def read(side: int | None) -> Splits:
             pass_over = None if given.strict else skipped
-            pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over)
+            pictures = read_folder(folder, before, side, given.validation, display.loading, new.fit, pass_over)
             for line in told(skipped):
                 display.warn(line)
             return pictures
 
-        look = partial(some_pictures, given.folder, new.fit)
-        return teach(before, wishes, name, look, read, display, stays_out=is_split(given.folder))
+        some, (_, set_aside) = partial(some_pictures, folder, new.fit), split_of(folder)
+        return teach(before, wishes, name, some, read, display, stays_out=set_aside is not None)
 
 
 def _check_same(path: Path, model: Model, arguments: list[str]) -> None:

@@ -24,8 +24,11 @@ class Tree:
     """The names of all files in the archive; None of a folder on the disk."""
 
     @classmethod
-    def at(cls, path: Path) -> "Tree":
+    def at(cls, path: "Path | str | Tree") -> "Tree":
         """A folder, or what is in an archive: if a single folder on top holds everything, what is in that."""
+        if isinstance(path, Tree):
+            return path
+        path = Path(path)
         if not is_archive(path):
             return cls(path)
         packed = archive.names(path, lambda _: True)

@@ -48,7 +48,7 @@ class Folder(Source):
 
     def __init__(
         self,
-        path: Path | str,
+        path: Path | str | Tree,
         size: int | None = None,
         test_share: float = 0.2,
         fit: Fit = "crop",
@@ -58,7 +58,7 @@ class Folder(Source):
             raise InputError(f"a picture size of {size} is out of range: choose from {SMALLEST_SIDE} to {LARGEST_SIDE}")
         if not 0 < test_share < 1:
             raise InputError(f"a test share of {test_share} is out of range: choose between 0 and 1")
-        self.path = Path(path)
+        self.path = path
         self.size = size
         self.test_share = test_share
         self.fit = fit
@@ -66,13 +66,8 @@ class Folder(Source):
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         """Read the folder; `data` plays no part, as the folder is named already."""
-        tree = Tree.at(self.path)
-        parts = part_folders(tree)
-        test = _test_part(parts)
-        if "train" in parts and test:
-            return self._given(parts["train"], test, progress)
-        only_train = [folder.name for folder in tree.folders()] == ["train"] and "train" in parts
-        return self._held_out(parts["train"] if only_train else tree, progress)
+        train, test = split_of(Tree.at(self.path))
+        return self._given(train, test, progress) if test else self._held_out(train, progress)
 
     def _held_out(self, tree: Tree, progress: Progress) -> Splits:
         classes = class_folders(tree)
@@ -100,6 +95,16 @@ def part_folders(tree: Tree) -> dict[str, Tree]:
     """The folders `train`, `test` and so on, by their names in small letters, that hold class folders."""
     found = {folder.name.lower(): folder for folder in tree.folders()}
     return {name: found[name] for name in ("train", *_TEST_FOLDERS) if name in found and found[name].folders()}
+
+
+def split_of(tree: Tree) -> tuple[Tree, Tree | None]:
+    """Where the class folders to learn from are, and those to test with if somebody has set such aside."""
+    parts = part_folders(tree)
+    test = _test_part(parts)
+    if "train" in parts and test:
+        return parts["train"], test
+    only_train = [folder.name for folder in tree.folders()] == ["train"] and "train" in parts
+    return parts["train"] if only_train else tree, None
 
 
 def folder_to_test(tree: Tree) -> Tree:
@@ -186,18 +191,11 @@ def _chosen(pictures: Sequence[str], share: float) -> list[str]:
     return sorted(by_digest[:count])
 
 
-def is_split(path: Path) -> bool:
-    """Whether somebody has set pictures aside for testing."""
-    parts = part_folders(Tree.at(path))
-    return "train" in parts and _test_part(parts) is not None
-
-
-def some_pictures(path: Path, fit: Fit, side: int, count: int) -> tuple[Tensor, int]:
+def some_pictures(tree: Tree, fit: Fit, side: int, count: int) -> tuple[Tensor, int]:
     """A few of a folder's pictures, brought to a small size, and the side of the usual one as it is; whatever cannot be
     read is passed over.
     """
-    tree = Tree.at(path)
-    tree = part_folders(tree).get("train", tree)
+    tree, _ = split_of(tree)
     classes = class_folders(tree)
     pictures = [picture for members in classes.values() for picture in members]
     images, sides = [], []
