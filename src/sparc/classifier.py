@@ -22,11 +22,13 @@ from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
+    Look,
     Started,
     check_validation,
     fewest_pictures,
     forget,
     learn,
+    look_of,
     new_model,
     read_folder,
     rename,
@@ -75,6 +77,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         validation: float = 0.1,
         strict: bool = False,
+        cache: bool = True,
         flip: bool = True,
         seed: int = 0,
     ) -> None:
@@ -95,6 +98,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.validation = validation
         self.strict = strict
+        self.cache = cache  # features that a start has found, for a day, in the user's cache folder
         self.flip = flip
         self.seed = seed
 
@@ -134,7 +138,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if not self.model_.info.tasks:
             raise InputError("every class has been forgotten: learn some first")
-        images = self.model_.info.shape.images(pictures)
+        images = self.model_.net.look(self.model_.info.shape.images(pictures), self.cache)
         probabilities: NDArray[np.float32] = scores(self.model_, images).softmax(1).numpy()
         return probabilities
 
@@ -179,7 +183,9 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("pictures need a label each, unless they are a folder of class folders")
         made = self._started(pictures, labels) if model is None else None
         side = self.image_size if made is None else made.side(self.image_size)
-        splits, numbered = self._splits(pictures, labels, model, side)
+        known_by = model or made
+        assert known_by is not None
+        splits, numbered = self._splits(pictures, labels, model, side, look_of(known_by, self.cache))
         if made is not None:
             settings, reason = made
             model = new_model(splits.train, settings, self.seed, self.flip, numbered, self.picture_fit, reason)
@@ -203,13 +209,14 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return started(settings_of(self), self.start, trains, seen, self.picture_fit)
 
     def _splits(
-        self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None, side: int | None
+        self, pictures: Pictures, labels: Sequence[object] | None, model: Model | None, side: int | None, look: Look
     ) -> tuple[Splits, bool]:
         if labels is None and isinstance(pictures, str | Path):
             if model is not None:
                 model.info.shape.check_takes_pictures()
             skipped: list[Skipped] | None = None if self.strict else []
-            splits = read_folder(pictures, model, side, self.validation, fit=self.picture_fit, skipped=skipped)
+            fit = self.picture_fit
+            splits = read_folder(pictures, model, side, self.validation, fit=fit, skipped=skipped, look=look)
             if skipped:
                 warnings.warn("\n".join(told(skipped)), stacklevel=4)
             return splits, False
@@ -223,6 +230,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if given.dtype.kind not in "iuU":
             raise InputError(f"labels are whole numbers or text, not {given.dtype}: convert them")
         classes, indices = np.unique(given, return_inverse=True)
-        everything = ImageSet(images, torch.from_numpy(indices), tuple(str(name) for name in classes))
+        names = tuple(str(name) for name in classes)
+        everything = ImageSet(look(images), torch.from_numpy(indices), names, tuple(images.shape[1:]))
         held = hold_out(everything.labels, self.validation)
         return Splits(everything.take(~held), everything.take(held)), given.dtype.kind in "iu"

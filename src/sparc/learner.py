@@ -3,9 +3,10 @@
 import copy
 import time
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
-from sparc.data.pictures import Fit
+from sparc.data.pictures import Fit, themselves
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
@@ -24,14 +25,17 @@ from sparc.data.stream import Task
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus, ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
+from sparc.nn.start import StartFeatures
 from sparc.predictor import graded, scores
 from sparc.starts import GLANCED, SMALLEST, Glance, StartChoice, choose_start
 from sparc.train import Observer, Trainer, accuracy, seeded
 
+Look = Callable[[Tensor], Tensor]
+"""From uint8 pictures to what is kept of them while they are learned."""
 Effort = Literal["quick", "normal", "thorough"]
 
 
@@ -96,15 +100,17 @@ def read_folder(
     progress: Progress = no_progress,
     fit: Fit = "crop",
     skipped: list[Skipped] | None = None,
+    look: Look = themselves,
 ) -> Splits:
-    """Pictures in class folders as a model takes them in; `side` and `fit` are a new one's, of coloured squares.
+    """Pictures in class folders as a model takes them in, or what it finds when it looks at them; `side` and `fit` are
+    a new one's, of coloured squares.
 
     Those that cannot be read are added to `skipped`; without such a list the first of them is an error.
     """
     if model is None:
-        return Folder(folder, side, validation, fit, skipped).load(progress=progress)
+        return Folder(folder, side, validation, fit, skipped, look).load(progress=progress)
     shape = model.info.shape
-    train, held_out = Folder(folder, shape.side, validation, shape.fit, skipped).load(progress=progress)
+    train, held_out = Folder(folder, shape.side, validation, shape.fit, skipped, look).load(progress=progress)
     return Splits(shape.suited(train), shape.suited(held_out))
 
 
@@ -137,7 +143,18 @@ def started(settings: ChorusSettings, asked: StartChoice, trains: bool, pictures
         return Glance(*some_pictures(pictures, fit, SMALLEST, GLANCED))
 
     start, reason = choose_start(asked, settings, trains, look)
-    return Started(replace(settings, start=start), reason)
+    settings = replace(settings, start=start)
+    if isinstance(pictures, Tensor):
+        settings.check_channels(pictures.shape[1])
+    return Started(settings, reason)
+
+
+def look_of(known_by: Model | Started, cache: bool) -> Look:
+    """What a model, or one that is about to be made, needs of uint8 pictures: with a start its features."""
+    if isinstance(known_by, Model):
+        return partial(known_by.net.look, cache=cache)
+    start = StartFeatures.named(known_by.settings.start, known_by.settings.start_size)
+    return themselves if start is None else partial(start.look, cache=cache)
 
 
 def new_model(
@@ -149,12 +166,12 @@ def new_model(
     fit: Fit = "crop",
     start_reason: str = "",
 ) -> Model:
-    """A model that knows nothing yet, for pictures like these, which set its normalization."""
+    """A model that knows nothing yet, for pictures like these, which set its normalization unless it has a start."""
     settings.check_channels(pictures.channels)
     shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
         settings = replace(settings, depth=suitable_depth(pictures.size))
-    augment = settings.views(Augment.fitted(pictures))
+    augment = Augment.fitted(pictures) if settings.start == "nothing" else AS_THEY_ARE
     made_with = f"sparc {__version__}"
     info = ModelInfo(shape, settings, augment.mean, augment.std, (), made_with, seed, flip, numbered, start_reason)
     return Model(info.new_net(seeded(seed, "method")), info)
@@ -302,7 +319,7 @@ def _task(info: ModelInfo, pictures: Splits) -> Task:
     """The pictures as the next task, labels counted from behind all that were there."""
     known = sum(len(task.classes) for task in info.tasks)
     names = (*(name for task in info.tasks for name in task.classes), *pictures.train.class_names)
-    train, held_out = (ImageSet(part.images, part.labels + known, names) for part in pictures)
+    train, held_out = (replace(part, labels=part.labels + known, class_names=names) for part in pictures)
     return Task(len(info.tasks), range(known, len(names)), train, validation=held_out)
 
 
@@ -318,7 +335,7 @@ def _with_turned(pictures: Splits) -> Splits:
 def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     """Say what cannot be learned before time is spent on learning it."""
     shape = info.shape
-    shape.check(pictures.images)
+    shape.check(pictures.shape)
     if any(task.name == name for task in info.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):

@@ -23,6 +23,7 @@ from sparc.learner import (
     check_validation,
     fewest_pictures,
     learn,
+    look_of,
     new_model,
     read_folder,
     says_how_long,
@@ -85,6 +86,9 @@ class Learn:
     """Processor threads; nets as small as these gain little from a second one."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
+    cache: bool = True
+    """Features that a start has found in pictures are kept for a day in the user's cache folder, so that another try
+    takes no time; --no-cache keeps and takes nothing there."""
     json: bool = False
     """Print what was learned as JSON."""
     new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = NewModel()
@@ -127,7 +131,10 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
         trains = says_how_long(given.effort, given.epochs)
         made = None if before else started(settings_of(new), new.start, trains, given.folder, new.fit)
         side = made.side(new.image_size) if made else None
-        pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over)
+        known_by = before or made
+        assert known_by is not None
+        look = look_of(known_by, given.cache)
+        pictures = read_folder(given.folder, before, side, given.validation, display.loading, new.fit, pass_over, look)
         for line in told(skipped):
             display.warn(line)
         model = before

@@ -44,6 +44,9 @@ class Predict:
     """Only choose among this task's classes; without it among all that the model knows."""
     json: bool = False
     """Print a JSON list, an object a picture."""
+    cache: bool = True
+    """Features that a start has found in pictures are kept for a day in the user's cache folder; --no-cache keeps and
+    takes nothing there."""
     csv: bool = False
     """Print comma-separated values, a line a picture and rank."""
 
@@ -81,7 +84,7 @@ def main(arguments: list[str]) -> int:
     paths = [picture for path in given.paths for picture in picture_paths(path)]
     found = []
     with Display("predict") as display:
-        for prediction in _predictions(model, paths, given.top, given.task):
+        for prediction in _predictions(model, paths, given.top, given.task, given.cache):
             found.append(prediction)
             display.loading("pictures", len(found), len(paths))
     if given.json:
@@ -93,14 +96,16 @@ def main(arguments: list[str]) -> int:
     return 1 if any(prediction.error for prediction in found) else 0
 
 
-def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None) -> Iterator[Prediction]:
+def _predictions(model: Model, paths: Sequence[Path], top: int, task: str | None, cache: bool) -> Iterator[Prediction]:
     """One for each path, in their order."""
     read = partial(_read, shape=model.info.shape)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(paths), CHUNK):
             chunk = paths[start : start + CHUNK]
             squares = list(pool.map(read, chunk))
-            found = iter(_likeliest(model, [each for each in squares if not isinstance(each, str)], top, task))
+            readable = [each for each in squares if not isinstance(each, str)]
+            images = model.net.look(model.info.shape.from_squares(readable), cache)
+            found = iter(_likeliest(model, images, top, task))
             for path, square in zip(chunk, squares, strict=True):
                 yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, next(found))
 
@@ -113,10 +118,8 @@ def _read(path: Path, shape: InputShape) -> Square | str:
         return str(error).removesuffix(".")
 
 
-def _likeliest(
-    model: Model, squares: Sequence[Square], top: int, task: str | None
-) -> list[tuple[tuple[str, float], ...]]:
-    classes, logits = _scores(model, model.info.shape.from_squares(squares), task)
+def _likeliest(model: Model, images: Tensor, top: int, task: str | None) -> list[tuple[tuple[str, float], ...]]:
+    classes, logits = _scores(model, images, task)
     best, indices = logits.softmax(1).topk(min(top, len(classes)), 1)
     return [
         tuple((classes[index], probability) for index, probability in zip(row, probabilities, strict=True))

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,9 @@ class Test:
     need be there. A zip or a tar of them does as well."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
+    cache: bool = True
+    """Features that a start has found in pictures are kept for a day in the user's cache folder; --no-cache keeps and
+    takes nothing there."""
     json: bool = False
     """Print it as JSON, with how often each class was taken for which."""
 
@@ -50,7 +54,8 @@ def main(arguments: list[str]) -> int:
     skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        pictures = read_classes(folder, classes, shape.side, display.loading, shape.fit, pass_over)
+        look = partial(model.net.look, cache=given.cache)
+        pictures = read_classes(folder, classes, shape.side, display.loading, shape.fit, pass_over, look)
         for line in told(skipped):
             display.warn(line)
     found = confusion(model, shape.suited(pictures))

@@ -37,6 +37,8 @@ V = TypeVar("V", bound=Views)
 Inherit = Literal["newest", "alike", "nothing"]
 PICTURES_FOR_PATCHES = 1000
 """Of the first task: patches are drawn from these."""
+AS_THEY_ARE = Augment((0.0,) * 3, (1 / 255,) * 3)
+"""Pixels from 0 to 255, which a start takes in."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class ChorusSettings(SparcSettings):
         return self.patches > 0 or self.start != "nothing"
 
     def views(self, augment: V) -> V | Augment:
-        """How pictures become what a net with these settings takes in: for a start, as they are."""
-        return augment if self.start == "nothing" else Augment((0.0,) * 3, (1 / 255,) * 3)
+        """How pictures become what a net with these settings takes in."""
+        return augment if self.start == "nothing" else AS_THEY_ARE
 
 
 class Chorus(SPARC):
