@@ -25,6 +25,7 @@ from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
+    Look,
     Wishes,
     check_validation,
     read_folder,
@@ -71,6 +72,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         validation: float = 0.1,
         strict: bool = False,
+        cache: bool = True,
         flip: bool = True,
         seed: int = 0,
     ) -> None:
@@ -91,6 +93,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.validation = validation
         self.strict = strict
+        self.cache = cache  # features that a start has found, for a day, in the user's cache folder
         self.flip = flip
         self.seed = seed
 
@@ -161,7 +164,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if not self.model_.info.tasks:
             raise InputError("every class has been forgotten: learn some first")
-        return answers(self.model_, self.model_.info.shape.images(pictures))
+        return answers(self.model_, self.model_.net.look(self.model_.info.shape.images(pictures), self.cache))
 
     def save(self, path: str | Path) -> None:
         check_is_fitted(self, "model_")
@@ -184,9 +187,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_validation(self.validation)
         name = name or f"task {len(model.info.tasks) + 1 if model else 1}"
         fit = self.picture_fit
-        wishes = Wishes(
-            settings_of(self), self.start, self.image_size, fit, self.flip, self.seed, self.effort, self.epochs
-        )
+        how = self.flip, self.seed, self.effort, self.epochs, self.cache
+        wishes = Wishes(settings_of(self), self.start, self.image_size, fit, *how)
         if labels is not None:
             given = np.asarray(labels)
             read, some = partial(self._labelled, model, pictures, given), partial(some_of, pictures, fit)
@@ -198,16 +200,18 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _, set_aside = split_of(folder)
         return teach(model, wishes, name, some, read, stays_out=set_aside is not None)
 
-    def _in_folders(self, model: Model | None, folder: Tree, side: int | None) -> Splits:
+    def _in_folders(self, model: Model | None, folder: Tree, side: int | None, look: Look) -> Splits:
         if model is not None:
             model.info.shape.check_takes_pictures()
         skipped: list[Skipped] | None = None if self.strict else []
-        splits = read_folder(folder, model, side, self.validation, fit=self.picture_fit, skipped=skipped)
+        splits = read_folder(folder, model, side, self.validation, fit=self.picture_fit, skipped=skipped, look=look)
         if skipped:
             warnings.warn("\n".join(told(skipped)), stacklevel=5)
         return splits
 
-    def _labelled(self, model: Model | None, pictures: Pictures, labels: NDArray[Any], side: int | None) -> Splits:
+    def _labelled(
+        self, model: Model | None, pictures: Pictures, labels: NDArray[Any], side: int | None, look: Look
+    ) -> Splits:
         shape = InputShape.suitable(pictures, side, self.picture_fit) if model is None else model.info.shape
         images = shape.images(pictures)
         if len(labels) != len(images) or labels.ndim != 1:
@@ -219,6 +223,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if model is not None and model.info.numbered is not (labels.dtype.kind in "iu"):
             raise InputError("labels are either numbers or text: these are not as those that were learned before")
         classes, indices = np.unique(labels, return_inverse=True)
-        everything = ImageSet(images, torch.from_numpy(indices), tuple(str(name) for name in classes))
+        names = tuple(str(name) for name in classes)
+        everything = ImageSet(look(images), torch.from_numpy(indices), names, tuple(images.shape[1:]))
         held = hold_out(everything.labels, self.validation)
         return Splits(everything.take(~held), everything.take(held))

@@ -22,6 +22,12 @@ PATIENCE = 0.25
 """Seconds in which to try again for a lock that somebody may only have looked at."""
 
 
+def user_cache() -> Path:
+    """The user's folder for what can be had again; it need not be there."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "sparc"
+
+
 def boundary(where: str, path: Path) -> None:
     """Passed between two steps of writing; does nothing, unless a test puts a hook here that pulls the plug."""
 

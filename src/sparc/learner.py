@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -15,7 +16,7 @@ from sparc import __version__
 from sparc.calibration import checked
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
-from sparc.data.pictures import Fit
+from sparc.data.pictures import Fit, themselves
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
@@ -28,10 +29,13 @@ from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus, ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
+from sparc.nn.start import StartFeatures
 from sparc.predictor import answers, graded
 from sparc.starts import GLANCED, SMALLEST, Glance, StartChoice, choose_start
 from sparc.train import Observer, Trainer, accuracy, seeded
 
+Look = Callable[[Tensor], Tensor]
+"""From uint8 pictures to what is kept of them while they are learned."""
 Effort = Literal["quick", "normal", "thorough"]
 
 
@@ -91,15 +95,17 @@ def read_folder(
     progress: Progress = no_progress,
     fit: Fit = "crop",
     skipped: list[Skipped] | None = None,
+    look: Look = themselves,
 ) -> Splits:
-    """Pictures in class folders as a model takes them in; `side` and `fit` are a new one's, of coloured squares.
+    """Pictures in class folders as a model takes them in, or what it finds when it looks at them; `side` and `fit` are
+    a new one's, of coloured squares.
 
     Those that cannot be read are added to `skipped`; without such a list the first of them is an error.
     """
     if model is None:
-        return Folder(folder, side, validation, fit, skipped).load(progress=progress)
+        return Folder(folder, side, validation, fit, skipped, look).load(progress=progress)
     shape = model.info.shape
-    train, held_out = Folder(folder, shape.side, validation, shape.fit, skipped).load(progress=progress)
+    train, held_out = Folder(folder, shape.side, validation, shape.fit, skipped, look).load(progress=progress)
     return Splits(shape.suited(train), shape.suited(held_out))
 
 
@@ -122,6 +128,8 @@ class Wishes(NamedTuple):
     seed: int
     effort: Effort
     epochs: int | None
+    cache: bool
+    """Whether what a start finds in pictures is kept for a while."""
 
 
 def teach(
@@ -129,7 +137,7 @@ def teach(
     wishes: Wishes,
     name: str,
     some: Callable[[int, int], tuple[Tensor, int]],
-    read: Callable[[int | None], Splits],
+    read: Callable[[int | None, Look], Splits],
     observer: Observer | None = None,
     *,
     numbered: bool = False,
@@ -138,9 +146,9 @@ def teach(
     """A model, a new one unless there is one already, that knows these classes as well.
 
     `some` gives a few of the pictures, brought to a side, and the side of the usual one; `read` gives all, at a new
-    model's side where that is not left to them.
+    model's side where that is not left to them, or what it is told to keep of them.
     """
-    settings, start, side, fit, flip, seed, effort, epochs = wishes
+    settings, start, side, fit, flip, seed, effort, epochs, cache = wishes
     trains = says_how_long(effort, epochs)
     if trains and (model.info.settings.start if model else start) not in ("nothing", "auto"):
         flag = f"--{effort}" if epochs is None else "--epochs"
@@ -148,12 +156,24 @@ def teach(
     if model is None:
         chosen, reason = choose_start(start, settings, trains, lambda: Glance(*some(SMALLEST, GLANCED)))
         settings = replace(settings, start=chosen)
-        pictures = read(settings.start_size if side is None and chosen != "nothing" else side)
+        side = settings.start_size if side is None and chosen != "nothing" else side
+        pictures = read(side, _look_of(settings, cache))
         model = new_model(pictures.train, settings, seed, flip, numbered, fit, reason)
     else:
-        pictures = read(None)
+        pictures = read(None, partial(model.net.look, cache=cache))
     recipe = suitable_recipe(len(pictures.train), effort, epochs)
     return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out)
+
+
+def _look_of(settings: ChorusSettings, cache: bool) -> Look:
+    """What a model that is about to be made needs of uint8 pictures: with a start its features."""
+    start = StartFeatures.named(settings.start, settings.start_size)
+
+    def look(images: Tensor) -> Tensor:
+        settings.check_channels(images.shape[1])
+        return images if start is None else start.look(images, cache)
+
+    return look
 
 
 def new_model(
@@ -165,7 +185,7 @@ def new_model(
     fit: Fit = "crop",
     start_reason: str = "",
 ) -> Model:
-    """A model that knows nothing yet, for pictures like these, which set its normalization."""
+    """A model that knows nothing yet, for pictures like these, which set its normalization unless it has a start."""
     settings.check_channels(pictures.channels)
     shape = InputShape(pictures.channels, pictures.size, fit)
     if settings.depth is None:
@@ -265,7 +285,7 @@ def _task(info: ModelInfo, pictures: Splits) -> Task:
     """The pictures as the next task, labels counted from behind all that were there."""
     known = sum(len(task.classes) for task in info.tasks)
     names = (*(name for task in info.tasks for name in task.classes), *pictures.train.class_names)
-    train, held_out = (ImageSet(part.images, part.labels + known, names) for part in pictures)
+    train, held_out = (replace(part, labels=part.labels + known, class_names=names) for part in pictures)
     return Task(len(info.tasks), range(known, len(names)), train, validation=held_out)
 
 
@@ -281,7 +301,7 @@ def _with_turned(pictures: Splits) -> Splits:
 def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     """Say what cannot be learned before time is spent on learning it."""
     shape = info.shape
-    shape.check(pictures.images)
+    shape.check(pictures.shape)
     if any(task.name == name for task in info.tasks):
         raise InputError(f"the model has a task “{name}” already: give this one another --name")
     for text in (name, *pictures.class_names):

@@ -62,10 +62,10 @@ class InputShape:
         """Height and width of the squares that pictures are brought to."""
         return self.image_size[0]
 
-    def check(self, images: Tensor) -> None:
-        """Refuse images of another shape."""
-        if images.shape[1:] != (self.channels, *self.image_size):
-            given = " × ".join(map(str, images.shape[1:]))
+    def check(self, shape: Sequence[int]) -> None:
+        """Refuse images of another shape: channels, height and width."""
+        if tuple(shape) != (self.channels, *self.image_size):
+            given = " × ".join(map(str, shape))
             raise InputError(f"the model takes pictures of {self} (channels, height, width), not of {given}")
 
     def check_takes_pictures(self, model: Path | str = "the model") -> None:
@@ -85,7 +85,7 @@ class InputShape:
         """Any pictures, brought to this shape; arrays have to have it."""
         if isinstance(pictures, Tensor | np.ndarray):
             images = _from_array(pictures)
-            self.check(images)
+            self.check(images.shape[1:])
             return images
         self.check_takes_pictures()
         return self.from_squares([_square(each, self) for each in _listed(pictures)])

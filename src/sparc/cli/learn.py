@@ -22,6 +22,7 @@ from sparc.errors import InputError
 from sparc.files import check_output, locked
 from sparc.learner import (
     Effort,
+    Look,
     Wishes,
     check_validation,
     read_folder,
@@ -84,6 +85,9 @@ class Learn:
     """Processor threads; nets as small as these gain little from a second one."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
+    cache: bool = True
+    """Features that a start has found in pictures are kept for a day in the user's cache folder, so that another try
+    takes no time; --no-cache keeps and takes nothing there."""
     json: bool = False
     """Print what was learned as JSON."""
     new_model: Annotated[NewModel, tyro.conf.OmitArgPrefixes] = NewModel()
@@ -121,16 +125,15 @@ def main(arguments: list[str]) -> int:
 
 def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Model:
     new = given.new_model
-    wishes = Wishes(
-        settings_of(new), new.start, new.image_size, new.fit, not new.no_flip, new.seed, given.effort, given.epochs
-    )
+    how = not new.no_flip, new.seed, given.effort, given.epochs, given.cache
+    wishes = Wishes(settings_of(new), new.start, new.image_size, new.fit, *how)
     name = title(given.folder) if given.name is None else given.name
     folder = Tree.at(given.folder)
     with Display(given.model.name) as display:
 
-        def read(side: int | None) -> Splits:
+        def read(side: int | None, look: Look) -> Splits:
             pass_over = None if given.strict else skipped
-            pictures = read_folder(folder, before, side, given.validation, display.loading, new.fit, pass_over)
+            pictures = read_folder(folder, before, side, given.validation, display.loading, new.fit, pass_over, look)
             for line in told(skipped):
                 display.warn(line)
             return pictures

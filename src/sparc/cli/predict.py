@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 from rich.text import Text
+from torch import Tensor
 
 from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
@@ -50,6 +51,9 @@ class Predict:
     """Name a class in any case."""
     json: bool = False
     """Print a JSON list, an object a picture."""
+    cache: bool = True
+    """Features that a start has found in pictures are kept for a day in the user's cache folder; --no-cache keeps and
+    takes nothing there."""
     csv: bool = False
     """Print comma-separated values, a line a picture and rank."""
 
@@ -96,7 +100,8 @@ def main(arguments: list[str]) -> int:
     share = None if given.always else given.reject or USUAL_SHARE
     found = []
     with Display("predict") as display:
-        for prediction in _predictions(model, paths, partial(_likeliest, model, given.top, given.task, share)):
+        name = partial(_likeliest, model, given.top, given.task, share)
+        for prediction in _predictions(model, paths, given.cache, name):
             found.append(prediction)
             display.loading("pictures", len(found), len(paths))
     if given.json:
@@ -109,7 +114,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _predictions(
-    model: Model, paths: Sequence[Path], name: Callable[[Sequence[Square]], list[Named]]
+    model: Model, paths: Sequence[Path], cache: bool, name: Callable[[Tensor], list[Named]]
 ) -> Iterator[Prediction]:
     """One for each path, in their order."""
     read = partial(_read, shape=model.info.shape)
@@ -117,7 +122,8 @@ def _predictions(
         for start in range(0, len(paths), CHUNK):
             chunk = paths[start : start + CHUNK]
             squares = list(pool.map(read, chunk))
-            found = iter(name([each for each in squares if not isinstance(each, str)]))
+            readable = [each for each in squares if not isinstance(each, str)]
+            found = iter(name(model.net.look(model.info.shape.from_squares(readable), cache)))
             for path, square in zip(chunk, squares, strict=True):
                 yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, *next(found))
 
@@ -130,14 +136,14 @@ def _read(path: Path, shape: InputShape) -> Square | str:
         return str(error).removesuffix(".")
 
 
-def _likeliest(model: Model, top: int, task: str | None, share: float | None, squares: Sequence[Square]) -> list[Named]:
+def _likeliest(model: Model, top: int, task: str | None, share: float | None, images: Tensor) -> list[Named]:
     """Of each picture the likeliest classes, and whether it passes where so large a share of known ones do."""
     info = model.info
     chosen = [label for each in info.tasks if each.name == task for label in info.labels(each)]
     chosen = chosen or list(range(len(info.classes)))
-    found = answers(model, info.shape.from_squares(squares))
+    found = answers(model, images)
     best, indices = found.probabilities(chosen).topk(min(top, len(chosen)), 1)
-    known = [True] * len(squares) if share is None else found.are_known(share).tolist()
+    known = [True] * len(images) if share is None else found.are_known(share).tolist()
     return [
         (tuple((info.classes[chosen[index]], sure) for index, sure in zip(row, probabilities, strict=True)), is_known)
         for row, probabilities, is_known in zip(indices.tolist(), best.tolist(), known, strict=True)

@@ -37,6 +37,8 @@ class Display(RunWatcher):
         self.said = self.start = time.monotonic()
         self.done_before: float | None = None
         """By a run that was cut off, as far as the first report tells."""
+        self.loaded, self.loaded_before, self.loading_since = "", 0.0, self.start
+        """What is being loaded, and what share of it was there at the first report, and when."""
 
     def __enter__(self) -> Self:
         self.bar.start()
@@ -46,8 +48,10 @@ class Display(RunWatcher):
         self.bar.stop()
 
     def loading(self, what: str, done: int, total: int | None) -> None:
-        share = done / total if total else 0.0
-        self.show(what, share, amount(done, total))
+        share, now = done / total if total else 0.0, time.monotonic()
+        if what != self.loaded:
+            self.loaded, self.loaded_before, self.loading_since = what, share, now
+        self.show(what, share, amount(done, total) + time_left(now - self.loading_since, share, self.loaded_before))
 
     def started(self, tasks: int, folder: Path) -> None:
         self.tasks = tasks

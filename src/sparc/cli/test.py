@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,9 @@ class Test:
     """The share of pictures of known classes that should pass as known, as in predict."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
+    cache: bool = True
+    """Features that a start has found in pictures are kept for a day in the user's cache folder; --no-cache keeps and
+    takes nothing there."""
     json: bool = False
     """Print it as JSON, with how often each class was taken for which."""
 
@@ -61,13 +65,15 @@ def main(arguments: list[str]) -> int:
     skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        pictures = read_classes(folder, classes, shape.side, display.loading, shape.fit, pass_over)
+        look = partial(model.net.look, cache=given.cache)
+        how = shape.side, display.loading, shape.fit, pass_over, look
+        pictures = read_classes(folder, classes, *how)
         others = None
         if given.unknown is not None:
             tree = Tree.at(given.unknown)
             if not tree.pictures():
                 raise InputError(f"{tree} holds no pictures: name a folder, or an archive, that holds some")
-            others = read_classes(tree, {"": tree.pictures()}, shape.side, display.loading, shape.fit, pass_over)
+            others = read_classes(tree, {"": tree.pictures()}, *how)
         for line in told(skipped):
             display.warn(line)
     found = confusion(model, shape.suited(pictures))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ LARGEST_SIDE = 1024
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Labelled pictures of one size.
+    """Labelled pictures of one size, or what a start has found in them.
 
     >>> images = ImageSet(torch.zeros(3, 1, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 1]), ("cat", "dog"))
     >>> len(images), images.counts()
@@ -26,20 +26,25 @@ class ImageSet:
     """
 
     images: Tensor
-    """uint8, N × channels × height × width."""
+    """uint8, N × channels × height × width; or float32 features of them, N × features."""
     labels: Tensor
     """int64, N: indices into `class_names`."""
     class_names: tuple[str, ...]
+    shape: tuple[int, ...] = ()
+    """Channels, height and width of the pictures; need not be said where there are pictures."""
 
     def __post_init__(self) -> None:
         # What is computed depends, in its last bits, on how pictures lie in memory, and a checkpoint keeps no strides.
         # Not by `contiguous()`, which leaves a single channel whatever stride it has.
         object.__setattr__(self, "images", self.images.flatten().view(self.images.shape))
-        if self.images.dtype != torch.uint8 or self.images.ndim != 4:
+        has_features = self.images.dtype == torch.float32 and self.images.ndim == 2 and len(self.shape) == 3
+        if not has_features and (self.images.dtype != torch.uint8 or self.images.ndim != 4):
             raise InputError(
                 f"images must be uint8 of shape N × channels × height × width, not {self.images.dtype} of shape "
                 f"{tuple(self.images.shape)}"
             )
+        if not has_features:
+            object.__setattr__(self, "shape", tuple(self.images.shape[1:]))
         if self.labels.dtype != torch.int64 or self.labels.shape != self.images.shape[:1]:
             raise InputError(
                 f"labels must be one int64 an image, not {self.labels.dtype} of shape {tuple(self.labels.shape)} "
@@ -56,12 +61,12 @@ class ImageSet:
 
     @property
     def channels(self) -> int:
-        return self.images.shape[1]
+        return self.shape[0]
 
     @property
     def size(self) -> tuple[int, int]:
         """Height and width."""
-        return self.images.shape[2], self.images.shape[3]
+        return self.shape[1], self.shape[2]
 
     def counts(self) -> list[int]:
         """How many pictures each class has."""
@@ -69,13 +74,14 @@ class ImageSet:
 
     def take(self, indices: Tensor) -> "ImageSet":
         """The pictures at these indices, in this order, or those that a mask picks."""
-        return ImageSet(self.images[indices], self.labels[indices], self.class_names)
+        return replace(self, images=self.images[indices], labels=self.labels[indices])
 
     def relabelled(self, order: Sequence[int]) -> "ImageSet":
         """The same pictures with the classes in another order: label i is given to what was class `order[i]`."""
         new_label = torch.empty(len(order), dtype=torch.int64)
         new_label[list(order)] = torch.arange(len(order))
-        return ImageSet(self.images, new_label[self.labels], tuple(self.class_names[label] for label in order))
+        names = tuple(self.class_names[label] for label in order)
+        return replace(self, labels=new_label[self.labels], class_names=names)
 
     def fingerprint(self) -> str:
         """A digest of every pixel, label and name, by which a result says what it was measured on."""

@@ -5,7 +5,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
@@ -35,6 +35,8 @@ PIXELS = 64_000_000
 
 _CHUNK_PICTURES = 64
 _CHUNK_BYTES = 16 * 2**20
+_CHUNK_PIXELS = 4 * 2**20
+"""Bytes of a chunk once it is decoded."""
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -95,6 +97,11 @@ def side_of(image: Image.Image, fit: Fit) -> int:
     return max(image.size) if fit == "pad" else min(image.size)
 
 
+def themselves(images: Tensor) -> Tensor:
+    """What is kept of pictures, where that is all of them."""
+    return images
+
+
 def decode_all(
     pictures: Iterable[Named],
     count: int,
@@ -104,18 +111,23 @@ def decode_all(
     fit: Fit | None,
     skipped: MutableMapping[int, Skipped] | None = None,
     places: Mapping[str, int] | None = None,
+    keep: Callable[[Tensor], Tensor] = themselves,
 ) -> Tensor:
     """N × RGB × `size` × `size` from `count` names and contents; without a `fit` another size is an error.
 
-    Some chunks are decoded at a time, straight into the result, so that hardly more than the result is ever in memory.
-    Where pictures do not come in the order of the result, `places` has the index of each by its name.
+    Some chunks are decoded at a time, so that hardly more than the result is ever in memory: the pictures, or what
+    `keep` makes of each chunk of them. Where pictures do not come in the order of the result, `places` has the index of
+    each by its name.
 
     Those that cannot be read are put into `skipped`, by their indices, and the result is without them; where that is
     None, the first of them is an error.
     """
-    images = np.empty((count, 3, size, size), dtype=np.uint8)
+    nothing = keep(torch.empty(0, 3, size, size, dtype=torch.uint8)).numpy()
+    result = np.empty((count, *nothing.shape[1:]), nothing.dtype)
 
-    def work(start: int, chunk: list[Named]) -> int:
+    def work(start: int, chunk: list[Named]) -> tuple[int, list[int], NDArray[np.uint8]]:
+        images = np.empty((len(chunk), 3, size, size), dtype=np.uint8)
+        indices: list[int] = []
         for number, (name, data) in enumerate(chunk, start):
             index = number if places is None else places[name]
             try:
@@ -131,22 +143,27 @@ def decode_all(
                 raise InputError(
                     f"{name} is {width} × {height} pixels where {size} × {size} are expected: fetch the set again"
                 )
-            images[index] = pixels.transpose(2, 0, 1)
-        return start + len(chunk)
+            images[len(indices)] = pixels.transpose(2, 0, 1)
+            indices.append(index)
+        return start + len(chunk), indices, images[: len(indices)]
+
+    def take(decoded: Future[tuple[int, list[int], NDArray[np.uint8]]]) -> int:
+        done, indices, images = decoded.result()
+        result[indices] = keep(torch.from_numpy(images)).numpy()
+        progress("reading pictures", done, count)
+        return done
 
     workers = min(os.cpu_count() or 1, 8)
     done = 0
-    waiting: deque[Future[int]] = deque()
+    waiting: deque[Future[tuple[int, list[int], NDArray[np.uint8]]]] = deque()
     with _quiet, ThreadPoolExecutor(workers) as pool:
         try:
-            for start, chunk in _chunks(pictures):
+            for start, chunk in _chunks(pictures, max(1, min(_CHUNK_PICTURES, _CHUNK_PIXELS // (3 * size**2)))):
                 waiting.append(pool.submit(work, start, chunk))
                 if len(waiting) > 2 * workers:
-                    done = waiting.popleft().result()
-                    progress("decoding pictures", done, count)
-            for future in waiting:
-                done = future.result()
-                progress("decoding pictures", done, count)
+                    done = take(waiting.popleft())
+            while waiting:
+                done = take(waiting.popleft())
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -154,9 +171,9 @@ def decode_all(
     if skipped:
         kept = [index for index in range(count) if index not in skipped]
         for place, index in enumerate(kept):  # within the array, as a second one may be too large for the memory
-            images[place] = images[index]
-        images.resize((len(kept), *images.shape[1:]), refcheck=False)
-    return torch.from_numpy(images)
+            result[place] = result[index]
+        result.resize((len(kept), *result.shape[1:]), refcheck=False)
+    return torch.from_numpy(result)
 
 
 def to_grey(images: Tensor) -> Tensor:
@@ -165,13 +182,13 @@ def to_grey(images: Tensor) -> Tensor:
     return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)[:, None]
 
 
-def _chunks(pictures: Iterable[Named]) -> Iterator[tuple[int, list[Named]]]:
+def _chunks(pictures: Iterable[Named], at_most: int) -> Iterator[tuple[int, list[Named]]]:
     start, total = 0, 0
     chunk: list[Named] = []
     for name, data in pictures:
         chunk.append((name, data))
         total += 0 if isinstance(data, UnreadableError) else len(data)
-        if len(chunk) == _CHUNK_PICTURES or total > _CHUNK_BYTES:
+        if len(chunk) == at_most or total > _CHUNK_BYTES:
             yield start, chunk
             start, total, chunk = start + len(chunk), 0, []
     if chunk:

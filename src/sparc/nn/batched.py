@@ -16,9 +16,13 @@ def predict_batched(
     device: torch.device | str = "cpu",
     before_each: Callable[[], None] = lambda: None,
 ) -> Tensor:
-    """What a function answers to uint8 pictures, on the CPU; `before_each` is called before each chunk."""
+    """What a function answers to uint8 pictures, on the CPU; `before_each` is called before each chunk.
+
+    Features that a start has found in them are given to it as they are.
+    """
     answers = []
     for chunk in images.split(CHUNK):
         before_each()
-        answers.append(answer(normalize(chunk.to(device))).cpu())
+        chunk = chunk.to(device)
+        answers.append(answer(chunk if chunk.is_floating_point() else normalize(chunk)).cpu())
     return torch.cat(answers)

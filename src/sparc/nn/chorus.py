@@ -246,6 +246,10 @@ class ChorusNet(SparcNet):
         parts = [*self.all_voices(), *([self.common] if isinstance(self.common, PatchFeatures) else [])]
         return sum(kept.numel() for part in parts for kept in part.state_dict().values() if kept.ndim)
 
+    def look(self, images: Tensor, cache: bool) -> Tensor:
+        """All that it needs of uint8 pictures: what its start finds in them, or without one the pictures themselves."""
+        return self.common.look(images, cache) if isinstance(self.common, StartFeatures) else images
+
     def forward(self, x: Tensor) -> Tensor:
         return self.readout()(self.pooled(x))
 

@@ -7,7 +7,9 @@ folded into the convolutions, which saves between a fifth and a third of the tim
 Shapes: B batch, C input and N output channels, H × W the map.
 """
 
+import copy
 from collections.abc import Mapping
+from functools import cache
 from typing import Self
 
 import torch
@@ -40,6 +42,10 @@ MAP_BYTES = 16 << 20
 On one thread of a shared EPYC, 32 pictures taken by 1, 2, 4, 8, 16 and 32 at once cost 12.1, 9.3, 8.3, 7.7, 7.0 and
 8.3 ms each at 128 × 128, and 23, 22, 21, 23, 27 and 30 ms at 224 × 224.
 """
+
+
+ALONE = 128
+"""Pixels from which a picture has the same features, to the bit, by itself and among others; seen from 96 on."""
 
 
 class SameConv(nn.Module):
@@ -117,7 +123,15 @@ class EfficientNetLite0(nn.Module):
         _, _, height, width = images.shape
         # Of the second block, within: six times its 16 channels, at half the side.
         largest = 4 * 96 * -(-height // 2) * -(-width // 2)
-        return torch.cat([self._features(piece) for piece in images.split(max(1, MAP_BYTES // largest))])
+        return torch.cat([self._piece(piece) for piece in images.split(max(1, MAP_BYTES // largest))])
+
+    def _piece(self, images: Tensor) -> Tensor:
+        """A small picture alone is taken twice: small maps of one picture are multiplied by another kernel, and the
+        last bits of its features should not depend on which others it came with.
+        """
+        if len(images) == 1 and min(images.shape[2:]) < ALONE:
+            return self._features(images.repeat(2, 1, 1, 1))[:1]
+        return self._features(images)
 
     def _features(self, images: Tensor) -> Tensor:
         x = channels_last((images.to(self.stem.weight.dtype) - MEAN) / DEVIATION)
@@ -128,7 +142,12 @@ class EfficientNetLite0(nn.Module):
 
 def pretrained_lite0() -> Pretrained:
     """The net as its authors have trained it on ImageNet, from pictures to 1280 features."""
-    return Pretrained(EfficientNetLite0.of(lite0_weights()))
+    return Pretrained(copy.deepcopy(_lite0()))
+
+
+@cache  # to read and check the weights takes as long as ten pictures
+def _lite0() -> EfficientNetLite0:
+    return EfficientNetLite0.of(lite0_weights())
 
 
 def _folded(conv: str, norm: str, weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:

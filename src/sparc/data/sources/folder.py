@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
-from sparc.data.pictures import Fit, decode, decode_all, square_side, square_side_of
+from sparc.data.pictures import Fit, decode, decode_all, square_side, square_side_of, themselves
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources.source import Source
@@ -42,6 +42,8 @@ class Folder(Source):
 
     Pictures that cannot be read are added to `skipped`; without such a list the first of them is an error. They count
     when a class is split, so that the others stay where they are when one is repaired or removed.
+
+    What `keep` makes of each chunk of pictures is held in memory, and not the pictures.
     """
 
     title = "Folder"
@@ -53,6 +55,7 @@ class Folder(Source):
         test_share: float = 0.2,
         fit: Fit = "crop",
         skipped: list[Skipped] | None = None,
+        keep: Callable[[Tensor], Tensor] = themselves,
     ) -> None:
         if size is not None and not SMALLEST_SIDE <= size <= LARGEST_SIDE:
             raise InputError(f"a picture size of {size} is out of range: choose from {SMALLEST_SIDE} to {LARGEST_SIDE}")
@@ -63,6 +66,7 @@ class Folder(Source):
         self.test_share = test_share
         self.fit = fit
         self.skipped = skipped
+        self.keep = keep
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         """Read the folder; `data` plays no part, as the folder is named already."""
@@ -73,22 +77,37 @@ class Folder(Source):
         classes = class_folders(tree)
         test = {name: _chosen(pictures, self.test_share) for name, pictures in classes.items()}
         train = {name: sorted({*pictures} - {*test[name]}) for name, pictures in classes.items()}
-        size = self._size(tree, classes)
-        return Splits(self._read(tree, train, size, progress), self._read(tree, test, size, progress, may_lack=True))
+        return self._read((tree, train), (tree, test), self._size(tree, classes), progress, may_lack=True)
 
     def _given(self, train: Tree, test: Tree, progress: Progress) -> Splits:
         train_classes, test_classes = class_folders(train), class_folders(test)
         for name in sorted(train_classes.keys() ^ test_classes.keys()):
             has, lacks = (train, test) if name in train_classes else (test, train)
             raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes")
-        size = self._size(train, train_classes)
-        return Splits(self._read(train, train_classes, size, progress), self._read(test, test_classes, size, progress))
+        return self._read((train, train_classes), (test, test_classes), self._size(train, train_classes), progress)
 
     def _size(self, tree: Tree, classes: Classes) -> int:
         return self.size or _usual_size(tree, classes, self.fit, strict=self.skipped is None)
 
-    def _read(self, tree: Tree, classes: Classes, size: int, progress: Progress, *, may_lack: bool = False) -> ImageSet:
-        return read_classes(tree, classes, size, progress, self.fit, self.skipped, may_lack=may_lack)
+    def _read(
+        self,
+        train: tuple[Tree, Classes],
+        test: tuple[Tree, Classes],
+        size: int,
+        progress: Progress,
+        *,
+        may_lack: bool = False,
+    ) -> Splits:
+        """Both parts, told as one; test classes may lack pictures."""
+        first, second = (sum(map(len, classes.values())) for _, classes in (train, test))
+
+        def told(before: int) -> Progress:
+            return lambda what, done, _: progress(what, before + done, first + second)
+
+        return Splits(
+            read_classes(*train, size, told(0), self.fit, self.skipped, self.keep),
+            read_classes(*test, size, told(first), self.fit, self.skipped, self.keep, may_lack=may_lack),
+        )
 
 
 def part_folders(tree: Tree) -> dict[str, Tree]:
@@ -139,10 +158,11 @@ def read_classes(
     progress: Progress,
     fit: Fit = "crop",
     skipped: list[Skipped] | None = None,
+    keep: Callable[[Tensor], Tensor] = themselves,
     *,
     may_lack: bool = False,
 ) -> ImageSet:
-    """The pictures, class after class, decoded and brought to one size.
+    """The pictures, class after class, decoded and brought to one size, or what `keep` makes of them.
 
     Those that cannot be read are added to `skipped`; without such a list the first of them is an error. A class that
     has none left is one in any case, unless some `may_lack` pictures.
@@ -152,7 +172,7 @@ def read_classes(
     places = {tree.file(name): index for index, name in enumerate(chosen)} if tree.is_tar else None
     lost: dict[int, Skipped] = {}
     pass_over = None if skipped is None else lost
-    images = decode_all(contents, len(chosen), size, progress, fit=fit, skipped=pass_over, places=places)
+    images = decode_all(contents, len(chosen), size, progress, fit=fit, skipped=pass_over, places=places, keep=keep)
     counts = torch.tensor([len(pictures) for pictures in classes.values()])
     labels = torch.arange(len(classes)).repeat_interleave(counts)
     if skipped is not None and lost:
@@ -160,7 +180,7 @@ def read_classes(
         labels = labels[[index not in lost for index in range(len(chosen))]]
         if not may_lack:
             _check_some_are_left(tree, tuple(classes), labels, lost)
-    return ImageSet(images, labels, tuple(classes))
+    return ImageSet(images, labels, tuple(classes), (3, size, size))
 
 
 def _check_some_are_left(tree: Tree, classes: Sequence[str], labels: Tensor, lost: Mapping[int, Skipped]) -> None:

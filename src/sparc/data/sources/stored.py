@@ -13,7 +13,7 @@ from sparc.data.imageset import Splits, check_no_class_is_empty
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError
-from sparc.files import check_writable, clear_parts, locked, make_folder
+from sparc.files import check_writable, clear_parts, locked, make_folder, user_cache
 
 VARIABLE = "SPARC_DATA"
 
@@ -44,14 +44,14 @@ class StoredSource(Source):
         return partial(parquet.read, parts) if parts else None
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
-        named, cache = _named(data), _cache()
+        named, cache = _named(data), user_cache()
         for folder in self._folders(named, cache):
             if read := self.find(folder):
                 return self._checked(read(progress), folder)
         return self._fetched(named, cache, progress)
 
     def present(self, data: Path | None = None) -> bool:
-        return any(map(self.find, self._folders(_named(data), _cache())))
+        return any(map(self.find, self._folders(_named(data), user_cache())))
 
     def fetchable(self) -> bool:
         return self.remote is not None
@@ -107,8 +107,3 @@ def _named(data: Path | None) -> Path | None:
         state = "is not a folder" if named.exists() else "does not exist"
         raise InputError(f"{by}, {named}, {state}: name the folder in which the data sets lie")
     return named
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "sparc"
