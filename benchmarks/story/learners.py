@@ -134,7 +134,7 @@ class Patches(Learner):
 class Sparc(Learner):
     name = "scratch"
     title = "`sparc learn --start nothing`"
-    options: ClassVar[Mapping[str, Any]] = {"start": "nothing"}
+    options: ClassVar[Mapping[str, Any]] = {"start": "nothing", "cache": False}
     """Of the classifier, beside the defaults."""
 
     def __init__(self, seed: int) -> None:
@@ -160,7 +160,7 @@ class SparcAtOnce(Sparc):
 class SparcStart(Sparc):
     name = "start"
     title = "`sparc learn --start lite0`, pre-trained on ImageNet"
-    options: ClassVar[Mapping[str, Any]] = {"start": "lite0"}
+    options: ClassVar[Mapping[str, Any]] = {"start": "lite0", "cache": False}
 
 
 class SparcStartAtOnce(SparcStart):

@@ -97,7 +97,9 @@ def measured(learner: Learner, story: Story, splits: Splits, others: Tensor | No
     taught = time.process_time()
     given = learner.predict(splits.test.images)
     asked = time.process_time()
-    known, unknown = (_passing(learner, images) for images in (splits.test.images, others))
+    known, unknown = None, None
+    if others is not None and len(others):
+        known, unknown = (_passing(learner, images) for images in (splits.test.images, others))
     return Figures(
         accuracy(given, splits.test.labels),
         seconds=taught - start,
@@ -108,8 +110,8 @@ def measured(learner: Learner, story: Story, splits: Splits, others: Tensor | No
     )
 
 
-def _passing(learner: Learner, images: Tensor | None) -> float | None:
-    flags = None if images is None or not len(images) else learner.knows(images)
+def _passing(learner: Learner, images: Tensor) -> float | None:
+    flags = learner.knows(images)
     return None if flags is None else 100 * float(flags.double().mean())
 
 
