@@ -16,6 +16,7 @@ from benchmarks.inference import inference_rows, onnx_rows
 from benchmarks.machine import machine
 from benchmarks.measure import Row, Size, two_processes
 from benchmarks.process import memory_rows, startup_rows
+from benchmarks.start import start_rows
 from benchmarks.training import later_task_rows, training_rows
 
 WORDS = {True: "yes", False: "no", None: ""}
@@ -36,6 +37,7 @@ def main() -> None:
             ("later tasks", later_task_rows),
             ("inference", inference_rows),
             ("ONNX", onnx_rows),
+            ("a start", start_rows),
         ):
             console.print(f"{time.perf_counter() - start:4.0f} s  {name}", highlight=False)
             rows += part(size, workers)

@@ -35,6 +35,8 @@ class Size:
     memories: tuple[int, ...] = (5, 10, 20)
     batches: tuple[int, ...] = (1, 256)
     """Pictures at once, at inference."""
+    start_pictures: int = 100
+    """Of each of five classes that are learned with a start."""
     tasks: int = 50
     """Of the model that has learned for long."""
     sgemm: int = 1024

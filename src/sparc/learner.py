@@ -148,6 +148,7 @@ def teach(
     `some` gives a few of the pictures, brought to a side, and the side of the usual one; `read` gives all, at a new
     model's side where that is not left to them, or what it is told to keep of them.
     """
+    begun = time.perf_counter()
     settings, start, side, fit, flip, seed, effort, epochs, cache = wishes
     trains = says_how_long(effort, epochs)
     if trains and (model.info.settings.start if model else start) not in ("nothing", "auto"):
@@ -162,7 +163,11 @@ def teach(
     else:
         pictures = read(None, partial(model.net.look, cache=cache))
     recipe = suitable_recipe(len(pictures.train), effort, epochs)
-    return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out)
+    taught = learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out)
+    # A start does most of its work while pictures are read.
+    *others, last = taught.info.tasks
+    last = replace(last, seconds=round(time.perf_counter() - begun, 1))
+    return Model(taught.net, replace(taught.info, tasks=(*others, last)))
 
 
 def _look_of(settings: ChorusSettings, cache: bool) -> Look:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from benchmarks import __main__ as command
 from benchmarks.inference import inference_rows, onnx_rows
 from benchmarks.measure import Elsewhere, Here, Row, Size, Workers, in_turns, ratio
 from benchmarks.process import memory_rows, startup_rows
+from benchmarks.start import start_rows
 from benchmarks.training import later_task_rows, multiply_adds, our_training, plain_training, training_rows
 
 TINY = Size(
@@ -45,6 +47,11 @@ def test_inference(workers):
 def test_onnx(workers):
     pytest.importorskip("onnxruntime")
     assert numbers(onnx_rows(TINY, workers)) == ["5", "5"]
+
+
+def test_start(workers):
+    pytest.importorskip("onnxruntime")
+    assert numbers(start_rows(replace(TINY, start_pictures=3), workers)) == ["9"]
 
 
 def test_onnx_that_is_not_installed_is_said_to_be(workers, monkeypatch):
