@@ -1,5 +1,7 @@
 """What a start costs: row 9, teaching with it against passes of its net alone in onnxruntime."""
 
+import atexit
+import shutil
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,14 +35,15 @@ def start_rows(size: Size, workers: Workers) -> list[Row]:
 
 def learning(size: Size) -> Job:
     """From files, as `sparc learn` does, but for the imports."""
-    folder = tempfile.TemporaryDirectory()
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for number, image in enumerate(_pictures(size).numpy()):
-        path = Path(folder.name) / f"class {number % CLASSES}" / f"{number}.jpg"
+        path = Path(folder) / f"class {number % CLASSES}" / f"{number}.jpg"
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(np.moveaxis(image, 0, 2)).save(path)
 
     def learn() -> None:
-        ContinualClassifier(start="lite0", cache=False).learn(folder.name)
+        ContinualClassifier(start="lite0", cache=False).learn(folder)
 
     return learn
 

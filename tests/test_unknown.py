@@ -15,7 +15,17 @@ from PIL import Image
 from scipy.spatial.distance import mahalanobis
 from torch import Generator, Tensor
 
-from sparc.calibration import BINS, TEMPERATURES, Check, calibration_error, checked, limit, reliability, temperature
+from sparc.calibration import (
+    BINS,
+    TEMPERATURES,
+    Check,
+    calibration_error,
+    checked,
+    known_strangeness,
+    limit,
+    reliability,
+    temperature,
+)
 from sparc.classifier import ContinualClassifier
 from sparc.cli.main import main
 from sparc.errors import InputError
@@ -120,17 +130,26 @@ def check(strangeness: Sequence[float] = (), classes: int = 2) -> Check:
 def test_the_limit_lets_the_share_pass_over_all_tasks() -> None:
     tasks = [check([number / 100 for number in range(50)]), check([number / 100 for number in range(50, 100)])]
     for share in (0.5, 0.8, 0.95):
-        found = limit(tasks, share)
+        found = limit(known_strangeness(tasks, 2), share)
         assert found is not None
         assert sum(value <= found for task in tasks for value in task.strangeness) == math.ceil(101 * share)
-    assert limit([check([0.1] * 9)], 0.95) is None
-    assert limit([], 0.95) is None
+    assert limit([0.1] * 9, 0.95) is None
 
 
-def test_what_a_single_class_says_counts_as_long_as_it_is_alone() -> None:
-    alone = check([0.98] * 20, classes=1)
-    assert limit([alone], 0.95) == 0.98
-    assert limit([alone, check([0.5] * 20)], 0.95) == 0.5
+def test_what_was_said_of_another_number_of_classes_counts_where_it_is_comparable() -> None:
+    alone, few, many = check([0.98], classes=1), check([0.5], classes=4), check([0.6], classes=8)
+    assert known_strangeness([alone], 1) == [0.98]
+    assert known_strangeness([alone, many, few], 9) == [0.5, 0.6]
+    assert known_strangeness([alone, many, few], 4) == [0.5]
+    assert known_strangeness([alone, many, few], 1) == [0.98]
+
+
+def test_forgetting_takes_out_what_a_class_has_said() -> None:
+    classifier = taught()
+    classifier.forget("upright")
+    assert [task.check is None for task in classifier.model_.info.tasks] == [True, False]
+    classifier.forget("slanted", "falling")
+    assert classifier.is_known(of_class("level", 20, seed=9)).all()
 
 
 def drawn_scores(pictures: int, scale: float) -> tuple[Tensor, Tensor]:
@@ -211,8 +230,10 @@ def test_a_model_that_cannot_tell_says_so(tmp_path: Path, capsys: pytest.Capture
     taught(count=8).save(tmp_path / "few.sparc")
     others = written(squares(5, 1), tmp_path / "others")
     assert not any(predictions(capsys, tmp_path / "few.sparc", others))
+    assert main(["predict", str(tmp_path / "few.sparc"), str(others)]) == 0
+    assert "“None of these” is never said: 4 pictures of 10 that it takes" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "few.sparc"), str(others), "--reject", "0.9"]) == 2
-    assert "too few were held out" in capsys.readouterr().err
+    assert "of 10 that it takes were held out" in capsys.readouterr().err
 
 
 def test_onnx_says_it_as_well(

@@ -35,8 +35,8 @@ class Bin:
     right: int
 
     def __post_init__(self) -> None:
-        if not (0 <= self.right <= self.pictures and 0 <= self.sure <= self.pictures + 1e-6):
-            raise ValueError("a bin should have as many pictures as were right, at the least")
+        if not (0 <= self.right <= self.pictures < 2**53 and 0 <= self.sure <= self.pictures + 1e-6):
+            raise ValueError("a bin should have a number of pictures, and no more that were right")
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,20 @@ def temperature(checks: Sequence[Check]) -> float:
     return TEMPERATURES[losses.index(min(losses))]
 
 
-def limit(checks: Sequence[Check], share: float) -> float | None:
-    """How strange a picture may be, so that this share of known ones pass; None where too few were held out.
+def known_strangeness(checks: Sequence[Check], classes: int) -> list[float]:
+    """Of held-out pictures, in rising order, as far as it is comparable now that there are so many classes.
 
-    What was measured while there was a single class is of another scale, and counts as long as there is no other.
+    A single class has a scale of its own, and with many classes forgotten others are stranger than they were.
     """
-    several = [check for check in checks if check.classes > 1]
-    found = sorted(value for check in several or checks for value in check.strangeness)
-    if len(found) < FEWEST:
+    alike = [check for check in checks if (check.classes > 1) == (classes > 1) and 3 * check.classes <= 4 * classes]
+    return sorted(value for check in alike for value in check.strangeness)
+
+
+def limit(strangeness: Sequence[float], share: float) -> float | None:
+    """How strange a picture may be, so that this share of known ones pass; None where these are few."""
+    if len(strangeness) < FEWEST:
         return None
-    return found[min(math.ceil((len(found) + 1) * share), len(found)) - 1]
+    return strangeness[min(math.ceil((len(strangeness) + 1) * share), len(strangeness)) - 1]
 
 
 def reliability(scores: Tensor, labels: Tensor) -> tuple[Bin, ...]:

@@ -35,7 +35,7 @@ from sparc.learner import (
 from sparc.methods.sparc.chorus import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures, some_of
-from sparc.predictor import USUAL_SHARE, Answers, answers, check_share
+from sparc.predictor import USUAL_SHARE, Answers, answers, check_passing
 from sparc.starts import USUAL, StartChoice
 
 
@@ -143,7 +143,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Where too few were held out to tell, all may be.
         """
-        check_share(share)
+        check_passing(share)
         known: NDArray[np.bool_] = self._answers(pictures).are_known(share).numpy()
         return known
 

@@ -27,7 +27,9 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
         left = [(name, count) for name, count in zip(task.classes, task.pictures, strict=True) if name not in gone]
         if left:
             names, counts = zip(*left, strict=True)
-            kept.append(replace(task, classes=names, pictures=counts))
+            # What its pictures have said together cannot be taken apart.
+            check = task.check if len(left) == len(task.classes) else None
+            kept.append(replace(task, classes=names, pictures=counts, check=check))
     info = replace(model.info, tasks=tuple(kept))
     if not kept:
         # Nobody needs the semantic memory any more, so nothing has to remain in it either.

@@ -148,12 +148,11 @@ def _compare(model: Model, run: Callable[[np.ndarray], np.ndarray], images: Tens
         difference = (scores - expected).abs().max().item()
         lost = (expected.amax(1) - expected.gather(1, scores.argmax(1, keepdim=True))[:, 0]).max().item()
         allowed = TOLERANCE * max(1.0, expected.abs().max().item() / 10)
+        alike = torch.allclose(answered[:, classes:], strange, rtol=1e-3, atol=TOLERANCE)
         # So written that a score which is no number fails.
-        if not (
-            difference <= allowed and lost <= allowed and torch.allclose(answered[:, classes:], strange, rtol=1e-3)
-        ):
+        if not (difference <= allowed and lost <= allowed and alike):
             raise InputError(
-                f"the ONNX model does not answer as the net does (a score differs by {difference:g}), "
+                f"the ONNX model does not answer as the net does (a score differs by {difference:g}, or strangeness), "
                 "so nothing was written: check the model with sparc inspect"
             )
         largest = max(largest, difference)

@@ -149,6 +149,9 @@ def teach(
     model's side where that is not left to them, or what it is told to keep of them.
     """
     begun = time.perf_counter()
+    if model is not None:
+        _check_task(model.info, name)
+    suitable_recipe(1, wishes.effort, wishes.epochs)  # refuses what makes no sense before a picture is read
     settings, start, side, fit, flip, seed, effort, epochs, cache = wishes
     trains = says_how_long(effort, epochs)
     if trains and (model.info.settings.start if model else start) not in ("nothing", "auto"):
@@ -163,11 +166,7 @@ def teach(
     else:
         pictures = read(None, partial(model.net.look, cache=cache))
     recipe = suitable_recipe(len(pictures.train), effort, epochs)
-    taught = learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out)
-    # A start does most of its work while pictures are read.
-    *others, last = taught.info.tasks
-    last = replace(last, seconds=round(time.perf_counter() - begun, 1))
-    return Model(taught.net, replace(taught.info, tasks=(*others, last)))
+    return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out, begun)
 
 
 def _look_of(settings: ChorusSettings, cache: bool) -> Look:
@@ -209,12 +208,13 @@ def learn(
     observer: Observer | None = None,
     fewest: int = 0,
     stays_out: bool = False,
+    begun: float | None = None,
 ) -> Model:
     """A new model that knows these classes as well; the old one stays as it is, whatever happens.
 
     `pictures.test` is held out: it says when to stop, and how good the model is; then, unless it `stays_out` because
     somebody has set it aside for testing, it is described as well. From less than `fewest` pictures a class no working
-    memory is trained, where common features do without one.
+    memory is trained, where common features do without one. It counts from when it was `begun`, if that was earlier.
     """
     info = model.info
     names = pictures.train.class_names
@@ -228,7 +228,7 @@ def learn(
     method.fewest = fewest
     method.labels = [classes.index(each) for each in names] + [len(classes) + number for number in range(3 * turned)]
     patience = Patience(method, recipe.epochs)
-    start = time.perf_counter()
+    start = time.perf_counter() if begun is None else begun
     trainer = Trainer(method, recipe, method.generator.initial_seed(), observer, patience)
     task = _task(info, shown)
     trainer.learn(task)
@@ -307,8 +307,7 @@ def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     """Say what cannot be learned before time is spent on learning it."""
     shape = info.shape
     shape.check(pictures.shape)
-    if any(task.name == name for task in info.tasks):
-        raise InputError(f"the model has a task “{name}” already: give this one another --name")
+    _check_task(info, name)
     for text in (name, *pictures.class_names):
         check_name(text)
     if info.numbered and not all(map(is_number, pictures.class_names)):
@@ -316,6 +315,11 @@ def _check(info: ModelInfo, pictures: ImageSet, name: str) -> None:
     is_alone = len(pictures.class_names) == 1 and not info.settings.describes_all
     if is_alone and shape.image_size[0] != shape.image_size[1]:
         raise InputError("one class alone is told from its own pictures turned round, which have to be square for that")
+
+
+def _check_task(info: ModelInfo, name: str) -> None:
+    if any(task.name == name for task in info.tasks):
+        raise InputError(f"the model has a task “{name}” already: give this one another --name")
 
 
 def _share_of_newest(model: Model) -> float:

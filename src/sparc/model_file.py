@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Generator, Tensor
 
-from sparc.calibration import Check, limit, temperature
+from sparc.calibration import Check, known_strangeness, limit, temperature
 from sparc.errors import InputError
 from sparc.files import write_atomic
 from sparc.from_json import build
@@ -117,6 +117,8 @@ class ModelInfo:
             raise ValueError("it should say how deep its net is")
         if not self.settings.describes_all and any(task.seen is None for task in self.tasks):
             raise ValueError("without common features its tasks should have working memories")
+        if not self.settings.describes_all and any(check.strangeness for check in self.checks):
+            raise ValueError("without common features no picture should be strange")
         if len({task.name for task in self.tasks}) < len(self.tasks):
             raise ValueError("its tasks should have names of their own")
         if self.numbered and not all(map(is_number, self.classes)):
@@ -136,9 +138,14 @@ class ModelInfo:
         """What scores are divided by before they become probabilities."""
         return temperature(self.checks)
 
+    @cached_property
+    def known_strangeness(self) -> list[float]:
+        """Of pictures of known classes that were held out, in rising order."""
+        return known_strangeness(self.checks, len(self.classes))
+
     def limit(self, share: float) -> float | None:
         """How strange a picture may be, so that this share of pictures of known classes pass, if that is known."""
-        return limit(self.checks, share)
+        return limit(self.known_strangeness, share)
 
     def labels(self, task: LearnedTask) -> list[int]:
         """Which of all classes a task's are."""

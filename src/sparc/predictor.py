@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparc.calibration import Bin, reliability
+from sparc.calibration import FEWEST, Bin, reliability
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 from sparc.errors import InputError
 from sparc.model_file import Model, ModelInfo
 from sparc.nn.batched import predict_batched
+from sparc.text import counted
 from sparc.train import accuracy
 
 USUAL_SHARE = 0.95
@@ -63,16 +64,22 @@ def scores(model: Model, images: Tensor) -> Tensor:
     return answers(model, images).scores
 
 
+def why_not(info: ModelInfo) -> str:
+    """Why a model never says “none of these”."""
+    if not info.settings.describes_all:
+        return "it has no features that all classes have in common, so make another model for that"
+    return (
+        f"{counted(len(info.known_strangeness), 'picture')} of {FEWEST} that it takes were held out, so teach it more"
+    )
+
+
 def check_rejects(info: ModelInfo, share: float) -> None:
     """Refuse a model that cannot tell what it does not know."""
     if info.limit(share) is None:
-        raise InputError(
-            "the model does not know how strange pictures of its classes may be, as too few were held out, or it has "
-            "no common features: teach it more, or leave out --reject"
-        )
+        raise InputError(f"it is not known how strange pictures of the model's classes may be: {why_not(info)}")
 
 
-def check_share(share: float) -> None:
+def check_passing(share: float) -> None:
     if not 0 < share < 1:
         raise InputError(f"a share of {share:g} of known pictures that pass is out of range: choose between 0 and 1")
 

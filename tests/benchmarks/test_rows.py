@@ -112,7 +112,7 @@ def test_ratio_and_turns():
 def test_command(workers, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(command, "two_processes", lambda: contextlib.nullcontext(workers))
     row = Row("1", "something", "2 ×", "≥ 3 ×", False)
-    for part in ("training_rows", "later_task_rows", "inference_rows", "onnx_rows"):
+    for part in ("training_rows", "later_task_rows", "inference_rows", "onnx_rows", "start_rows"):
         monkeypatch.setattr(command, part, lambda size, workers: [row])
     monkeypatch.setattr(command, "memory_rows", lambda size: [])
     monkeypatch.setattr(command, "startup_rows", lambda size: [])
@@ -120,5 +120,5 @@ def test_command(workers, monkeypatch, tmp_path, capsys):
     command.main()
     assert "something" in capsys.readouterr().out
     saved = json.loads((tmp_path / "out.json").read_text())
-    assert len(saved["rows"]) == 4
+    assert len(saved["rows"]) == 5
     assert saved["machine"]["torch"] == torch.__version__

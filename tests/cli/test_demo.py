@@ -54,7 +54,7 @@ def test_it_says_what_to_try_next(tmp_path: Path, capsys: pytest.CaptureFixture[
     lines = capsys.readouterr().out.splitlines()
     commands = [shlex.split(line) for line in lines if line.startswith("  sparc learn ")]
     assert commands == [
-        ["sparc", "learn", str(folder / task), "--model", str(folder / "demo.sparc"), "--quick"] for task in CLASSES
+        ["sparc", "learn", str(folder / task), "--model", str(folder / "demo.sparc")] for task in CLASSES
     ]
     assert f"sparc predict '{folder}/demo.sparc' '{folder}/new'" in lines[-1]
 

@@ -147,7 +147,7 @@ def test_the_table_shows_names_as_they_are_and_nothing_else_is_printed(
     Path("bad.png").write_text("no")
     before = sorted(tmp_path.rglob("*"))
     path = model(("x", {"[bold]kočka": 3.0, "a\nb\x1b[31m": 1.0}))
-    assert main([path.name, "[red]Ünï 猫.png", "bad.png", "--top", "2"]) == 1
+    assert main([path.name, "[red]Ünï 猫.png", "bad.png", "--top", "2", "--always"]) == 1
     captured = capsys.readouterr()
     assert captured.err == ""
     for text in (

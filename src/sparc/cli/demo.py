@@ -41,6 +41,6 @@ def main(arguments: list[str]) -> int:
     model = shlex.quote(str(given.folder / "demo.sparc"))
     print("\nTry next:\n")
     for task in TASKS:
-        print(f"  sparc learn {shlex.quote(str(given.folder / task))} --model {model} --quick")
+        print(f"  sparc learn {shlex.quote(str(given.folder / task))} --model {model}")
     print(f"\nand see what it makes of the rest: sparc predict {model} {shlex.quote(str(given.folder / 'new'))}")
     return 0

@@ -1,7 +1,7 @@
 """`sparc learn`: teach a model the classes in a folder, one folder of pictures a class."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -32,6 +32,7 @@ from sparc.learner import (
 )
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import Model, load, save
+from sparc.predictor import USUAL_SHARE, why_not
 from sparc.report.labels import percent
 from sparc.report.model_card import start_of
 from sparc.report.tables import plain_table
@@ -116,7 +117,7 @@ def main(arguments: list[str]) -> int:
         model = _learned(given, before, skipped)
         save(model, given.model)
     if given.json:
-        learned = {"model": str(given.model), **asdict(model.info.tasks[-1])}
+        learned = {"model": str(given.model), **asdict(replace(model.info.tasks[-1], check=None))}
         print(json.dumps({**learned, "skipped": [asdict(each) for each in skipped]}))
     else:
         _print(model, before, given.model.stat().st_size, bytes_before)
@@ -186,6 +187,8 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")
     facts.add_row("pictures held out for that", str(task.held_out))
     facts.add_row("classes that the model knows now", str(len(model.info.classes)))
+    if model.info.limit(USUAL_SHARE) is None:
+        console.print(f"“None of these” is not said yet: {why_not(model.info)}", highlight=False, soft_wrap=True)
     if task.seen is not None:
         facts.add_row("parameters added", f"{model.parameters_added()[-1]:,}")
     facts.add_row("bytes added", f"{size - size_before:,}")

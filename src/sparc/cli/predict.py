@@ -25,7 +25,7 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_file import Model, load_taught
 from sparc.model_input import InputShape, Square, picture_paths, read_square
-from sparc.predictor import USUAL_SHARE, answers, check_rejects, check_share
+from sparc.predictor import USUAL_SHARE, answers, check_passing, check_rejects, why_not
 from sparc.report.tables import plain_table
 from sparc.text import one_line
 
@@ -63,7 +63,7 @@ class Predict:
         if self.top < 1:
             raise InputError(f"--top {self.top} names nothing: give at least 1")
         if self.reject is not None:
-            check_share(self.reject)
+            check_passing(self.reject)
         if self.reject is not None and self.always:
             raise InputError("--reject and --always say opposite things: give one of them")
         if self.json and self.csv:
@@ -104,6 +104,8 @@ def main(arguments: list[str]) -> int:
         for prediction in _predictions(model, paths, given.cache, name):
             found.append(prediction)
             display.loading("pictures", len(found), len(paths))
+    if share is not None and model.info.limit(share) is None and not (given.json or given.csv):
+        print(f"“None of these” is never said: {why_not(model.info)}", file=sys.stderr)
     if given.json:
         print(json.dumps([prediction.as_json() for prediction in found], allow_nan=False))
     elif given.csv:

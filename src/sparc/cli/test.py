@@ -20,7 +20,7 @@ from sparc.data.tree import Tree
 from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.model_file import load_taught
-from sparc.predictor import USUAL_SHARE, Confusion, answers, check_rejects, check_share, confusion
+from sparc.predictor import USUAL_SHARE, Confusion, answers, check_passing, check_rejects, confusion
 from sparc.report.labels import percent
 from sparc.report.tables import plain_table
 from sparc.text import one_line
@@ -45,7 +45,7 @@ class Test:
     """Print it as JSON, with how often each class was taken for which."""
 
     def __post_init__(self) -> None:
-        check_share(self.reject)
+        check_passing(self.reject)
 
 
 def main(arguments: list[str]) -> int:
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
         for line in told(skipped):
             display.warn(line)
     found = confusion(model, shape.suited(pictures))
-    accepted = _percent(found.answers.are_known(given.reject))
+    accepted = None if model.info.limit(given.reject) is None else _percent(found.answers.are_known(given.reject))
     taken = None
     if others is not None:
         taken = _percent(answers(model, shape.suited(others).images).are_known(given.reject))
@@ -106,7 +106,7 @@ def _as_json(found: Confusion) -> dict[str, object]:
     }
 
 
-def _print(found: Confusion, accepted: float, taken: float | None) -> None:
+def _print(found: Confusion, accepted: float | None, taken: float | None) -> None:
     console = Console()
     table = plain_table("", "class", "pictures", "right", "most often taken for", words=True)
     for column in table.columns[1:3]:
@@ -126,7 +126,8 @@ def _print(found: Confusion, accepted: float, taken: float | None) -> None:
     facts.add_row("right among all classes", f"{percent(found.accuracy_in_all, 1)} %")
     facts.add_row("right among its task's classes", f"{percent(found.accuracy_in_task, 1)} %")
     facts.add_row("probabilities are off by, in the mean", f"{percent(calibration_error(found.bins), 1)} %")
-    facts.add_row("pass as known", f"{percent(accepted, 1)} %")
+    if accepted is not None:
+        facts.add_row("pass as known", f"{percent(accepted, 1)} %")
     if taken is not None:
         facts.add_row("of the unknown, taken for known", f"{percent(taken, 1)} %")
     console.print(facts)

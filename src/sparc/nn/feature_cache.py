@@ -31,6 +31,15 @@ PRAGMA auto_vacuum = FULL;
 CREATE TABLE IF NOT EXISTS features (key BLOB PRIMARY KEY, value BLOB NOT NULL, made REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS by_age ON features (made);
 """
+_NOT_ITS_FAULT = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+}
+"""It is locked, or the disk is full, or it may not be written."""
 _AT_ONCE = 500
 """Keys in a query; SQLite takes 999 at the least."""
 
@@ -71,7 +80,10 @@ def keep(found: Mapping[bytes, Tensor]) -> None:
 
 def _do(work: Callable[[sqlite3.Connection], None]) -> None:
     """Work with the file as far as that is possible; one that is damaged is taken away."""
-    path = user_cache() / FILE
+    try:
+        path = user_cache() / FILE
+    except RuntimeError:
+        return  # nobody is at home
     try:
         make_folder(path.parent)
         path.touch(mode=0o600)  # nobody else's to read
@@ -79,9 +91,11 @@ def _do(work: Callable[[sqlite3.Connection], None]) -> None:
             # It can be had again, so nobody waits for the disk; what is dropped is overwritten.
             file.executescript(f"PRAGMA synchronous = OFF; PRAGMA secure_delete = ON; {_TABLE}")
             work(file)
-    except (OSError, sqlite3.OperationalError):
-        pass  # it is locked, or the disk is full, or it may not be written
-    except sqlite3.Error:
+    except OSError:
+        pass  # the disk is full, or it may not be written
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) in _NOT_ITS_FAULT:
+            return
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.nn.efficientnet import FEATURES as START_FEATURES
 from sparc.nn.patches import FILTERS
-from sparc.predictor import USUAL_SHARE
+from sparc.predictor import USUAL_SHARE, why_not
 from sparc.report.labels import percent, size
 from sparc.report.tables import parameters_table, plain_table
 from sparc.text import counted, markdown, one_line
@@ -35,7 +35,7 @@ def facts(model: Model, path: Path) -> dict[str, object]:
     info = model.info
     tasks = [
         {
-            **asdict(task),
+            **asdict(replace(task, check=None)),
             "classes": [
                 {"name": name, "pictures": pictures} for name, pictures in zip(task.classes, task.pictures, strict=True)
             ],
@@ -108,13 +108,12 @@ def shortened(names: Sequence[str], most: int = FEW) -> str:
 
 
 def _by_owner(model: Model) -> dict[str, int]:
+    statistics = {"statistics": model.net.count_statistics()}
+    if not _trains(model.info):
+        return statistics
     counts = model.net.parameter_counts()
-    return {
-        "semantic memory": counts.semantic,
-        "working memories": sum(counts.tasks),
-        "heads": sum(counts.heads),
-        "statistics": model.net.count_statistics(),
-    }
+    memories = {"semantic memory": counts.semantic, "working memories": sum(counts.tasks)}
+    return {**memories, "heads": sum(counts.heads), **statistics}
 
 
 _STARTS = {
@@ -249,7 +248,7 @@ def _reliability(info: ModelInfo) -> Iterator[str]:
     yield (
         "## How sure it is\n\nProbabilities of the class that was named, and how often that was right, on the pictures "
         "held out when each task was learned; a bar that ends at ┃ says that they are the same. Scores are divided by "
-        f"{info.temperature:.2f} for that. In the mean probabilities are off by {after:.1f} % (expected calibration "
+        f"{info.temperature:.2f} for that, and were then by what seemed right so far. In the mean probabilities are off by {after:.1f} % (expected calibration "
         f"error), and were by {before:.1f} % before; the temperature was chosen on the same pictures.\n\n"
         "```\n" + "\n".join(lines) + "\n```"
     )
@@ -262,8 +261,9 @@ def _calibration_error(info: ModelInfo, when: Literal["before", "after"]) -> flo
 def _none_of_these(info: ModelInfo) -> str:
     limit = info.limit(USUAL_SHARE)
     if limit is None:
-        return "never said: too few pictures were held out, or there are no common features"
-    return f"said of pictures stranger than {limit:.3f}, which {1 - USUAL_SHARE:.0%} of those held out are"
+        return f"never said: {why_not(info)}"
+    stranger = sum(value > limit for value in info.known_strangeness)
+    return f"said of pictures stranger than {limit:.3f}, as {stranger} of {len(info.known_strangeness)} held out were"
 
 
 def _unknown_pictures(info: ModelInfo) -> str:
@@ -372,16 +372,26 @@ def _limits(info: ModelInfo) -> str:
 
 - {_unknown_pictures(info)} It is not for decisions about people's safety, health or rights.
 - No old picture is kept, so nothing can be checked again, or learned again, on the pictures of an old task.
+{_of_memories if _trains(info) else ""}\
+- The accuracies are on held-out pictures of the same folders at the time of learning. Pictures from elsewhere do
+  worse, and tasks learned later lower the figure among all classes.
+- {_probabilities(info)}
+- {_forgetting if _trains(info) else _forgetting_with_a_start}
+  {remains}To be rid of every trace, teach a new model without the class."""
+
+
+_of_memories = """\
 - Every working memory runs on each picture: time grows with the number of tasks that have one.
 - Telling tasks apart is harder than telling classes within a task, as no two tasks were ever learned together.
-- The accuracies are on held-out pictures of the same folders at the time of learning. Pictures from elsewhere do
-  worse, tasks learned later lower the figure among all classes, and the same pictures told when to stop training.
-- {_probabilities(info)}
-- Forgetting a class removes its output and its mean in every working memory, and the whole working memory when it was
+- Held-out pictures of a task with a working memory told when to stop training it, so its accuracy is a little high.
+"""
+_forgetting = """\
+Forgetting a class removes its output and its mean in every working memory, and the whole working memory when it was
   the task's last class. What the class taught the filters that its task still uses stays, and so does what later
   working memories have inherited of that, its part in covariances that all classes share, in the centre of its task's
-  features, and in the semantic memory.
-  {remains}To be rid of every trace, teach a new model without the class."""
+  features, and in the semantic memory."""
+_forgetting_with_a_start = """\
+Forgetting a class removes its mean; its part in the covariance that all classes share stays."""
 
 
 def _pictures(info: ModelInfo) -> str:
