@@ -4,15 +4,18 @@ BIN := .venv/bin
 # Small nets gain little from a second thread; two processes with one each are nearly twice as fast.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-long check bench results clean help
+.PHONY: install demo test test-long check bench results clean help
 
 help:
+	@echo "make install    set up .venv, in which sparc is"
 	@echo "make demo       learn Seq-Digits with Chorus, and look at the result"
 	@echo "make test       the test suite"
 	@echo "make check      style, types, import layers, and every example in README and docstrings"
 	@echo "make test-long  the tests that take minutes"
 	@echo "make bench      how fast it is on this machine, in about five minutes"
 	@echo "make results    make what is missing of results/, which takes hours: make results DATA=folder"
+
+install: .venv/installed
 
 demo: .venv/installed
 	$(BIN)/sparc run seq-digits --method chorus --fresh
