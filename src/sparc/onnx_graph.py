@@ -107,7 +107,7 @@ class Graph:
 
     def strangeness(self, name: str, strangeness: Strangeness) -> str:
         """How strange a picture is, by its common features."""
-        found = self.linear(f"{name}.whitened", self.common_features, strangeness.weight, strangeness.bias)
+        found = self.linear(f"{name}.whitened", self.common_features, *strangeness.layer())
         squares = self.node(f"{name}.squares", "Mul", found, found)
         from_centre = self.node(
             f"{name}.from_centre", "ReduceSum", squares, self.weight(f"{name}.axes", torch.tensor([1])), keepdims=1

@@ -85,22 +85,15 @@ class Voice(nn.Module):
     @torch.no_grad()
     def strangeness(self) -> Strangeness:
         """From features to how strange a picture is to whoever knows these classes."""
-        gaussians = self.gaussians
-        centre, root = gaussians.means.mean(0), torch.linalg.cholesky(gaussians.shrunk_covariance())
-
-        def whitened(rows: Tensor) -> Tensor:
-            found: Tensor = torch.linalg.solve_triangular(root, rows.T, upper=False)
-            return found
-
-        weight = whitened(self.projection() * self.scale[:, None])
-        bias = -(weight @ self.shift.double() + whitened(centre[None])[:, 0])
-        return Strangeness(weight.float(), bias.float(), whitened(gaussians.means - centre).T.float())
+        return Strangeness(self.shift, self.scale, self.projection(), self.gaussians.root(), self.gaussians.means)
 
     @torch.no_grad()
     def is_sound(self) -> bool:
         """Whether the covariance is positive definite and the discriminants are finite."""
-        _, failed = torch.linalg.cholesky_ex(self.gaussians.shrunk_covariance())
-        return not failed and all(bool(part.isfinite().all()) for part in self.discriminants())
+        try:
+            return all(bool(part.isfinite().all()) for part in self.discriminants())
+        except RuntimeError:  # torch's LinAlgError is one
+            return False
 
 
 class Portion(NamedTuple):

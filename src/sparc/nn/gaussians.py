@@ -103,8 +103,13 @@ class ClassGaussians(ResizableBuffers):
         """Weight [C, D] and bias [C] of the linear layer that answers each class's log likelihood, but for what all
         classes have in common.
         """
-        weight = torch.linalg.solve(self.shrunk_covariance(), self.means.T).T
+        weight = torch.cholesky_solve(self.means.T, self.root()).T
         return weight, (weight * self.means).sum(1).mul(-0.5)
+
+    def root(self) -> Tensor:
+        """[D, D]: the lower triangular one of the covariance for all classes."""
+        found: Tensor = torch.linalg.cholesky(self.shrunk_covariance())
+        return found
 
     def shrunk_covariance(self) -> Tensor:
         """[D, D]: the one for all classes, shrunk towards its mean variance, by more where pictures are few for so many

@@ -12,31 +12,56 @@ Shapes: B batch, P features, D of them after projection, C classes.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
 LEAST = 0.02
 """Of the number of features, added to what is divided by: with one class alone the distances are the same."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Strangeness:
-    weight: Tensor
-    """[D, P]: to features whose covariance is 1, around the centre of all classes."""
-    bias: Tensor
-    """[D]"""
-    means: Tensor
-    """[C, D]: of the classes, in these."""
+    shift: Tensor
+    """[P], taken off features before they are multiplied with the next."""
+    scale: Tensor
+    """[P]"""
+    projection: Tensor
+    """[P, D]"""
+    root: Tensor
+    """[D, D]: the lower triangular one of the classes' covariance."""
+    class_means: Tensor
+    """[C, D]"""
 
-    @property
+    @cached_property
+    def means(self) -> Tensor:
+        """[C, D]: of the classes, around their centre, where the covariance is 1."""
+        return self._whitened(self.class_means - self.class_means.mean(0)).float()
+
+    @cached_property
     def usual(self) -> float:
         """What is added to the distance from the centre."""
         return float(self.means.square().sum(1).mean()) + LEAST * self.means.shape[1]
 
+    def layer(self) -> tuple[Tensor, Tensor]:
+        """Weight [D, P] and bias [D] to features whose covariance is 1, around the centre: to make it costs as much as
+        a thousand pictures.
+        """
+        weight = self._whitened(self.projection * self.scale[:, None]).T
+        return weight.float(), self._around_centre(torch.zeros_like(self.shift)[None])[0].float()
+
     def __call__(self, features: Tensor) -> Tensor:
         """[B], from features [B, P]"""
-        found = linear(features, self.weight, self.bias)
+        found = self._around_centre(features).float()
         from_centre = found.square().sum(1)
         nearest = (self.means.square().sum(1) - 2 * found @ self.means.T).amin(1) + from_centre
         return nearest.clamp_min(0) / (from_centre + self.usual)
+
+    def _around_centre(self, features: Tensor) -> Tensor:
+        brought = ((features - self.shift) * self.scale).double() @ self.projection
+        return self._whitened(brought - self.class_means.mean(0))
+
+    def _whitened(self, rows: Tensor) -> Tensor:
+        found: Tensor = torch.linalg.solve_triangular(self.root, rows.T, upper=False)
+        return found.T
