@@ -19,7 +19,7 @@ from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.predictor import scores
 
-QUICK = {"width": 1 / 8, "epochs": 12, "flip": False}
+QUICK = {"width": 1 / 8, "epochs": 12, "flip": False, "patches": 256}
 
 
 def some(splits: Splits, *labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +111,7 @@ def test_one_class_alone_is_told_by_statistics(taught: ContinualClassifier, spli
 
 
 def test_one_class_alone_is_told_from_its_own_pictures_turned_round_where_there_is_nothing_else(splits: Splits) -> None:
-    taught = ContinualClassifier(**QUICK, patches=0, statistics=0)
+    taught = ContinualClassifier(**{**QUICK, "patches": 0}, statistics=0)
     for labels in ((0, 1), (5,)):
         taught.learn(*some(splits, *labels))
     assert taught.model_.net.task_sizes == [2, 1]
@@ -152,7 +152,7 @@ def test_a_class_goes_by_another_name(taught: ContinualClassifier, splits: Split
 
 
 def test_heads_that_are_kept_answer_to_the_bit_as_before(splits: Splits) -> None:
-    classifier = ContinualClassifier(**QUICK, statistics=0, patches=0)
+    classifier = ContinualClassifier(**{**QUICK, "patches": 0}, statistics=0)
     for labels in ((0, 1, 2), (3, 4)):
         classifier.learn(*some(splits, *labels))
     pictures = torch.from_numpy(some(splits, 0, 3)[0])[:, None]

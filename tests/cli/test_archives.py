@@ -18,7 +18,7 @@ from sparc.model_file import load
 
 KINDS = ["zip", "ZIP", "tar", "tar.gz", "tgz"]
 MakeFolder = Callable[..., Path]
-QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "1"]
+QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "1", "--patches", "64"]
 
 
 def pack(path: Path, files: Mapping[str, bytes]) -> Path:

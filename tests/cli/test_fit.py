@@ -12,7 +12,7 @@ from sparc.cli.main import main
 from sparc.errors import InputError
 from sparc.model_file import load
 
-QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "1"]
+QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "1", "--patches", "64"]
 OLD = Path(__file__).parent.parent / "version-2.sparc"
 
 
@@ -62,7 +62,7 @@ def test_only_a_padded_picture_shows_its_ends(wide: Path, tmp_path: Path) -> Non
     """Both ways to ask agree, from Python and by a file."""
     paths = [wide / name / "0.png" for name in ("blue", "red")]
     for fit, differ in (("crop", False), ("pad", True)):
-        classifier = ContinualClassifier(width=1 / 8, depth=1, epochs=1, picture_fit=fit).learn(wide)
+        classifier = ContinualClassifier(width=1 / 8, depth=1, epochs=1, patches=64, picture_fit=fit).learn(wide)
         blue, red = classifier.predict_proba(paths)
         assert np.allclose(blue, red) is not differ
         classifier.save(tmp_path / "m.sparc")
@@ -70,7 +70,9 @@ def test_only_a_padded_picture_shows_its_ends(wide: Path, tmp_path: Path) -> Non
         assert loaded.picture_fit == fit
         opened = [Image.open(path) for path in paths]
         assert np.array_equal(loaded.predict_proba(opened), [blue, red])
-        listed = ContinualClassifier(width=1 / 8, depth=1, epochs=1, picture_fit=fit).learn(opened * 3, ["a", "b"] * 3)
+        listed = ContinualClassifier(width=1 / 8, depth=1, epochs=1, patches=64, picture_fit=fit).learn(
+            opened * 3, ["a", "b"] * 3
+        )
         assert listed.model_.info.shape == classifier.model_.info.shape
 
 

@@ -20,7 +20,7 @@ from sparc.model_file import load, save
 from sparc.predictor import scores
 
 OLD = Path(__file__).parent.parent / "version-2.sparc"
-QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "2", "--no-flip", "--threads", "1"]
+QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "2", "--no-flip", "--threads", "1", "--patches", "64"]
 
 
 def draw(folder: Path, *classes: str, pictures: int = 8) -> Path:

@@ -13,7 +13,7 @@ from sparc.errors import InputError
 from sparc.model_file import load
 
 MakeFolder = Callable[..., Path]
-QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "1"]
+QUICK = ["--width", "0.125", "--depth", "1", "--epochs", "1", "--patches", "64"]
 
 
 def damage(folder: Path, *names: str) -> list[Path]:
