@@ -125,10 +125,14 @@ def resnet(size: Size, batch: int) -> Job:
 
 
 def onnx(size: Size, count: int, batch: int) -> Job:
+    model = Model(learned(size, count), info_of(size, count))
+    return onnx_answering(model, batch_of(size, batch).mul(255).byte(), batch)
+
+
+def onnx_answering(model: Model, images: Tensor, batch: int) -> Job:
+    """All scores of these pictures, so many at once, in onnxruntime on one thread."""
     import onnxruntime
 
-    model = Model(learned(size, count), info_of(size, count))
-    images = batch_of(size, batch).mul(255).byte()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         export_onnx(model, path, images[:2])
@@ -137,7 +141,8 @@ def onnx(size: Size, count: int, batch: int) -> Job:
         session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
 
     def answer() -> None:
-        session.run(["scores"], {"images": images.numpy()})
+        for piece in images.split(batch):
+            session.run(["scores"], {"images": piece.numpy()})
 
     return answer
 

@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 from torch import Generator, Tensor
 
+from benchmarks.inference import onnx_answering
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from sparc.classifier import ContinualClassifier
-from sparc.export import export_onnx
 from sparc.nn.lite0_weights import are_installed
 from sparc.nn.start import SIDE
 
@@ -49,25 +49,11 @@ def learning(size: Size) -> Job:
 
 
 def passes(size: Size) -> Job:
-    import onnxruntime
-
     images = _pictures(size)
     few = images[: 2 * CLASSES]
-    taught = ContinualClassifier(start="lite0", cache=False).learn(
-        few, [number % CLASSES for number in range(len(few))]
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        export_onnx(taught.model_, path, few)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
-
-    def answer() -> None:
-        for image in images.split(1):
-            session.run(["scores"], {"images": image.numpy()})
-
-    return answer
+    labels = [number % CLASSES for number in range(len(few))]
+    taught = ContinualClassifier(start="lite0", cache=False).learn(few, labels)
+    return onnx_answering(taught.model_, images, batch=1)
 
 
 def _pictures(size: Size) -> Tensor:

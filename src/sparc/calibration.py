@@ -6,7 +6,7 @@ numbers, so that all tasks' pictures speak together although none is there any m
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -68,7 +68,7 @@ def checked(scores: Tensor, labels: Tensor, strangeness: Tensor | None, earlier:
     before = reliability(scores, labels)
     check = Check(scores.shape[1], tuple(losses), before, before, kept)
     after = reliability(scores / temperature([*earlier, check]), labels)
-    return Check(check.classes, check.losses, before, after, kept)
+    return replace(check, after=after)
 
 
 def temperature(checks: Sequence[Check]) -> float:

@@ -4,23 +4,20 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
 
 from rich.table import Table
 from rich.text import Text
 
-from sparc.calibration import calibration_error, together
 from sparc.methods.sparc.chorus import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.nn.efficientnet import FEATURES as START_FEATURES
 from sparc.nn.patches import FILTERS
-from sparc.predictor import USUAL_SHARE, why_not
+from sparc.predictor import USUAL_SHARE
 from sparc.report.labels import percent, size
+from sparc.report.reliability import calibration_error_of, none_of_these, probabilities, reliability, unknown_pictures
 from sparc.report.tables import parameters_table, plain_table
 from sparc.text import counted, markdown, one_line
 
-WIDTH = 40
-"""Of a diagram, in characters."""
 FEW = 5
 """Names that a table lists before it says how many more there are."""
 
@@ -60,8 +57,8 @@ def facts(model: Model, path: Path) -> dict[str, object]:
         "start_reason": info.start_reason,
         "temperature": info.temperature,
         "none_of_these_above": info.limit(USUAL_SHARE),
-        "calibration_error_before": _calibration_error(info, "before"),
-        "calibration_error": _calibration_error(info, "after"),
+        "calibration_error_before": calibration_error_of(info, "before"),
+        "calibration_error": calibration_error_of(info, "after"),
         "share_of_forgotten_tasks": forgotten_share(info),
         "parameters": {**_by_owner(model), "all": sum(_by_owner(model).values())},
     }
@@ -77,7 +74,7 @@ def tables(model: Model, path: Path) -> list[Table]:
 
 def card(model: Model, path: Path) -> str:
     """A model card in Markdown. It depends on nothing but the file."""
-    parts = [_what_it_is(model, path), _what_it_knows(model.info), *_reliability(model.info)]
+    parts = [_what_it_is(model, path), _what_it_knows(model.info), *reliability(model.info)]
     parts += [_how_it_was_trained(model, path), _use(path), _limits(model.info)]
     return "\n\n".join(parts) + "\n"
 
@@ -139,7 +136,7 @@ def _overview(model: Model, path: Path) -> Table:
         "start": start_of(info),
         **(_of_a_net(model) if _trains(info) else {}),
         "features that describe classes": _described(info.settings),
-        "none of these": _none_of_these(info),
+        "none of these": none_of_these(info),
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
     }
@@ -231,58 +228,6 @@ def _what_it_knows(info: ModelInfo) -> str:
     return "\n".join(lines)
 
 
-def _reliability(info: ModelInfo) -> Iterator[str]:
-    """How often it was right when it was how sure, as a diagram that any reader of Markdown shows."""
-    bins = together([check.after for check in info.checks]) if info.checks else ()
-    if not any(each.pictures for each in bins):
-        return
-    lines = ["sure of it    right   pictures"]
-    for number, each in enumerate(bins):
-        if each.pictures:
-            right = each.right / each.pictures
-            bar = "█" * round(WIDTH * right) + "░" * (WIDTH - round(WIDTH * right))
-            mark = min(int(WIDTH * each.sure / each.pictures), WIDTH - 1)
-            bar = bar[:mark] + "┃" + bar[mark + 1 :]
-            lines.append(f"{10 * number:3d} – {10 * (number + 1):3d} %  {right:6.1%} {each.pictures:8,d}  {bar}")
-    before, after = (_calibration_error(info, when) for when in ("before", "after"))
-    yield (
-        "## How sure it is\n\nProbabilities of the class that was named, and how often that was right, on the pictures "
-        "held out when each task was learned; a bar that ends at ┃ says that they are the same. Scores are divided by "
-        f"{info.temperature:.2f} for that, and were then by what seemed right. In the mean probabilities are off "
-        f"by {after:.1f} % (expected calibration error), and were by {before:.1f} % before; the temperature was chosen "
-        "on the same pictures.\n\n"
-        "```\n" + "\n".join(lines) + "\n```"
-    )
-
-
-def _calibration_error(info: ModelInfo, when: Literal["before", "after"]) -> float | None:
-    return calibration_error(together([getattr(check, when) for check in info.checks])) if info.checks else None
-
-
-def _none_of_these(info: ModelInfo) -> str:
-    limit = info.limit(USUAL_SHARE)
-    if limit is None:
-        return f"never said: {why_not(info)}"
-    stranger = sum(value > limit for value in info.known_strangeness)
-    return f"said of pictures stranger than {limit:.3f}, as {stranger} of {len(info.known_strangeness)} held out were"
-
-
-def _unknown_pictures(info: ModelInfo) -> str:
-    if info.limit(USUAL_SHARE) is None:
-        return "It always names one of the classes above, also for a picture that shows none of them."
-    return (
-        f"It says “none of these” of pictures that are stranger to it than {USUAL_SHARE:.0%} of those held out were. "
-        "Pictures of unknown classes that are like a known one pass all the same, often: `sparc test --unknown` counts "
-        "them on yours."
-    )
-
-
-def _probabilities(info: ModelInfo) -> str:
-    if not info.checks:
-        return "Probabilities order the classes; they were not calibrated."
-    return "Probabilities were calibrated on the held-out pictures of each task, when it was learned."
-
-
 def start_of(info: ModelInfo) -> str:
     kind = "from scratch" if info.settings.start == "nothing" else f"{info.settings.start}, pre-trained on ImageNet"
     return f"{kind}: {one_line(info.start_reason)}" if info.start_reason else kind
@@ -371,12 +316,12 @@ def _limits(info: ModelInfo) -> str:
     return f"""\
 ## What it is not for, and its limits
 
-- {_unknown_pictures(info)} It is not for decisions about people's safety, health or rights.
+- {unknown_pictures(info)} It is not for decisions about people's safety, health or rights.
 - No old picture is kept, so nothing can be checked again, or learned again, on the pictures of an old task.
 {_of_memories if _trains(info) else ""}\
 - The accuracies are on held-out pictures of the same folders at the time of learning. Pictures from elsewhere do
   worse, and tasks learned later lower the figure among all classes.
-- {_probabilities(info)}
+- {probabilities(info)}
 - {_forgetting if _trains(info) else _forgetting_with_a_start}
   {remains}To be rid of every trace, teach a new model without the class."""
 
