@@ -123,7 +123,7 @@ def some_of(pictures: Pictures, fit: Fit, side: int, count: int) -> tuple[Tensor
     """A few of them, from first to last, and the side of the usual one as it is; files and Pillow pictures are brought
     to a small size.
     """
-    every = picture_paths(Path(pictures)) if isinstance(pictures, str | Path) else pictures
+    every = pictures if isinstance(pictures, Tensor | np.ndarray) else _listed(pictures)
     some = every[:: max(math.ceil(len(every) / count), 1)]
     if isinstance(some, Tensor | np.ndarray):
         images = _from_array(some)

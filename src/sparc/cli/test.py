@@ -60,20 +60,18 @@ def main(arguments: list[str]) -> int:
         if name not in known:
             advice = nearest(name, known)
             raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
-    if given.unknown is not None:
+    unknown = None if given.unknown is None else Tree.at(given.unknown)
+    if unknown is not None:
         check_rejects(model.info, given.reject)
+        if not unknown.pictures():
+            raise InputError(f"{unknown} holds no pictures: name a folder, or an archive, that holds some")
     skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
         look = partial(model.net.look, cache=given.cache)
         how = shape.side, display.loading, shape.fit, pass_over, look
         pictures = read_classes(folder, classes, *how)
-        others = None
-        if given.unknown is not None:
-            tree = Tree.at(given.unknown)
-            if not tree.pictures():
-                raise InputError(f"{tree} holds no pictures: name a folder, or an archive, that holds some")
-            others = read_classes(tree, {"": tree.pictures()}, *how)
+        others = None if unknown is None else read_classes(unknown, {"": unknown.pictures()}, *how)
         for line in told(skipped):
             display.warn(line)
     found = confusion(model, shape.suited(pictures))
