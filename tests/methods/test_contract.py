@@ -199,12 +199,15 @@ def test_counted_passes_are_those_of_a_step(
     begin(method, told_to(method, stream[1]))
     passed: list[int] = []
     for net in (module for module in method.modules() if isinstance(module, GrowingNet)):
-        net.register_forward_hook(lambda net, inputs, out: passed.append(len(inputs[0])))
+        monkeypatch.setattr(net, "features", counting(net.features, passed))
     for net in (module for module in method.modules() if isinstance(module, SparcNet | ProgressiveNet)):
         monkeypatch.setattr(net, "task_logits", counting(net.task_logits, passed))
-    phase = method.phases(stream[1], recipe(kind))[-1]
-    take_steps(method, phase, iter([batch_of(stream[1], torch.arange(32))]))
     work = measure_work(kind, 2, small_settings(kind, **more), 1, (8, 8))
+    phases = method.phases(stream[1], recipe(kind))
+    if not phases:
+        assert (work.forward, work.backward) == (0, 0), "nothing is trained after the first task"
+        return
+    take_steps(method, phases[-1], iter([batch_of(stream[1], torch.arange(32))]))
     assert work.forward == pytest.approx(sum(passed) / 32, abs=0.02)
     assert work.backward >= 1
     assert work.total >= 1

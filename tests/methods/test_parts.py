@@ -10,7 +10,7 @@ from torch import Generator
 from sparc.errors import InputError
 from sparc.methods.parts.contrastive import supervised_contrastive
 from sparc.methods.parts.masks import MOST_TASKS, WeightOwners
-from sparc.nn.gaussians import ClassGaussians
+from sparc.nn.gaussians import ClassGaussians, ClassMeans, correlations, mahalanobis
 from sparc.nn.head import CosineHead
 from sparc.nn.resnet import ResNet
 
@@ -37,11 +37,28 @@ def test_mahalanobis_distances_a_second_way() -> None:
     gaussians = ClassGaussians(5, tied=False)
     gaussians.add(features(40), torch.arange(40) % 2)
     covariances, points = gaussians.covariances(shrink=0.1), features(3, seed=1)
-    found = gaussians.distances(points, covariances)
+    found = mahalanobis(points.double(), gaussians.means, torch.linalg.inv(covariances))
     for row, point in zip(found, points.double(), strict=True):
         for distance, mean, covariance in zip(row, gaussians.means, covariances, strict=True):
             off = point - mean
             torch.testing.assert_close(distance, off @ torch.linalg.solve(covariance, off))
+
+
+def test_means_alone_are_those_of_the_gaussians() -> None:
+    means, gaussians = ClassMeans(5), ClassGaussians(5)
+    for part in (features(40), features(30, seed=2)):
+        for kept in (means, gaussians):
+            kept.add(part, torch.arange(len(part)) % 3)
+    torch.testing.assert_close(means.means, gaussians.means)
+    point = features(1, seed=1)
+    expected = torch.stack([(point[0].double() - mean).square().sum() for mean in means.means])
+    torch.testing.assert_close(means.distances(point)[0], expected)
+
+
+def test_correlations_are_numpy_s() -> None:
+    gaussians = ClassGaussians(4, tied=False)
+    gaussians.add(features(30, 4), torch.zeros(30).long())
+    np.testing.assert_allclose(correlations(gaussians.covariances())[0], np.corrcoef(features(30, 4).T), rtol=1e-6)
 
 
 def test_few_pictures_of_many_features_are_sound_once_shrunk() -> None:
@@ -49,7 +66,8 @@ def test_few_pictures_of_many_features_are_sound_once_shrunk() -> None:
     gaussians.add(features(3, 50), torch.zeros(3, dtype=torch.int64))
     covariances = gaussians.covariances(shrink=1, shrink_others=1)
     assert torch.linalg.matrix_rank(covariances[0]) == 50
-    assert gaussians.distances(features(2, 50, seed=1), covariances).isfinite().all()
+    precisions = torch.linalg.inv(covariances)
+    assert mahalanobis(features(2, 50, seed=1).double(), gaussians.means, precisions).isfinite().all()
 
 
 def test_samples_have_the_class_s_mean_and_covariance() -> None:

@@ -1,4 +1,4 @@
-"""Methods of five kinds that are still to come, in their smallest form: what the contract has to carry.
+"""Methods of four kinds that are still to come, in their smallest form: what the contract has to carry.
 
 Each keeps to its idea and leaves out what does not bear on the contract; none of them is measured by anybody.
 """
@@ -20,37 +20,10 @@ from sparc.methods.parts.buffer import Buffer
 from sparc.methods.parts.contrastive import supervised_contrastive
 from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
-from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.head import Head
 from sparc.nn.pretrained import Pretrained
 from sparc.nn.resizable_buffers import TensorList
 from sparc.train import accuracy
-
-
-class FeCAM(SingleNet):
-    """Prototypes: the extractor is frozen after the first task, and later ones have no phase at all."""
-
-    recipe = Recipe(lr=0.1)
-
-    def __init__(self, settings: SingleNetSettings, *rest: Any) -> None:
-        super().__init__(settings, *rest)
-        self.gaussians = ClassGaussians(self.net.head.in_features, tied=False)
-
-    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        return [] if task.index else [Phase(recipe)]
-
-    def end_task(self, task: Task) -> None:
-        self.net.eval()
-        self.gaussians.add(self.predict_batched(self.tukey, task.train.images), task.train.labels)
-
-    def tukey(self, images: Tensor) -> Tensor:
-        return self.net.features(images).clamp_min(0).sqrt()
-
-    def logits(self, images: Tensor) -> Tensor:
-        covariances = self.gaussians.covariances(1, 1)
-        deviations = covariances.diagonal(dim1=1, dim2=2).sqrt()
-        correlations = covariances / (deviations[:, :, None] * deviations[:, None])
-        return -self.gaussians.distances(self.tukey(images), correlations).float()
 
 
 class CLSER(Rehearsal):

@@ -6,12 +6,12 @@ from torch import Tensor
 from sparc.nn.resizable_buffers import ResizableBuffers
 
 
-class ClassGaussians(ResizableBuffers):
-    """Running means of classes, and of each a covariance, or one for all; in double precision.
+class ClassMeans(ResizableBuffers):
+    """Running means of classes, in double precision.
 
-    >>> gaussians = ClassGaussians(features=2)
-    >>> gaussians.add(torch.tensor([[0.0, 0.0], [2.0, 0.0], [5.0, 5.0]]), torch.tensor([0, 0, 1]))
-    >>> gaussians.means.tolist()
+    >>> means = ClassMeans(features=2)
+    >>> means.add(torch.tensor([[0.0, 0.0], [2.0, 0.0], [5.0, 5.0]]), torch.tensor([0, 0, 1]))
+    >>> means.means.tolist()
     [[1.0, 0.0], [5.0, 5.0]]
     """
 
@@ -19,18 +19,11 @@ class ClassGaussians(ResizableBuffers):
     """[C], how many pictures of each class."""
     means: Tensor
     """[C, D]"""
-    scatters: Tensor
-    """[C, D (D + 1) / 2], or [1, …] for all: sums of products of what lies off the class's mean; a matrix that is
-    symmetric needs no more than its upper half."""
 
-    def __init__(self, features: int, tied: bool = True, half_at: float = 2.0) -> None:
-        """With `half_at` features a picture, to the power of 1.5, half of the covariance is made up."""
+    def __init__(self, features: int) -> None:
         super().__init__()
-        self.tied = tied
-        self.half_at = half_at
         self.register_buffer("counts", torch.zeros(0, dtype=torch.int64))
         self.register_buffer("means", torch.zeros(0, features, dtype=torch.float64))
-        self.register_buffer("scatters", torch.zeros(int(tied), features * (features + 1) // 2, dtype=torch.float64))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -39,9 +32,43 @@ class ClassGaussians(ResizableBuffers):
         """Take in some pictures' features, [N, D], of any classes."""
         self.grow(int(labels.max()) + 1)
         for label in labels.unique().tolist():
-            new = features[labels == label].double()
-            mean = new.mean(0)
-            self._join(label, len(new), mean, (new - mean).T @ (new - mean))
+            self._take(label, features[labels == label].double())
+
+    def _take(self, label: int, features: Tensor) -> None:
+        """More pictures of one class."""
+        total = len(features) + int(self.counts[label])
+        self.means[label] += (features.mean(0) - self.means[label]) * (len(features) / total)
+        self.counts[label] = total
+
+    def grow(self, classes: int) -> None:
+        """Make room for so many classes, if there are fewer."""
+        missing = classes - len(self.counts)
+        if missing > 0:
+            self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
+            self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
+
+    def distances(self, features: Tensor) -> Tensor:
+        """[N, C]: squared distances to the classes' means."""
+        return (features.double()[:, None] - self.means).square().sum(2)
+
+
+class ClassGaussians(ClassMeans):
+    """Running means of classes, and of each a covariance, or one for all."""
+
+    scatters: Tensor
+    """[C, D (D + 1) / 2], or [1, …] for all: sums of products of what lies off the class's mean; a matrix that is
+    symmetric needs no more than its upper half."""
+
+    def __init__(self, features: int, tied: bool = True, half_at: float = 2.0) -> None:
+        """With `half_at` features a picture, to the power of 1.5, half of the covariance is made up."""
+        super().__init__(features)
+        self.tied = tied
+        self.half_at = half_at
+        self.register_buffer("scatters", torch.zeros(int(tied), features * (features + 1) // 2, dtype=torch.float64))
+
+    def _take(self, label: int, features: Tensor) -> None:
+        mean = features.mean(0)
+        self._join(label, len(features), mean, (features - mean).T @ (features - mean))
 
     def _join(self, label: int, count: int, mean: Tensor, scatter: Tensor) -> None:
         """Add so many pictures, of this mean and spread, to those of a class."""
@@ -69,13 +96,10 @@ class ClassGaussians(ResizableBuffers):
         self.scatters = self.scatters * (self._degrees() / before) if self.tied else self.scatters[classes]
 
     def grow(self, classes: int) -> None:
-        """Make room for so many classes, if there are fewer."""
-        missing = classes - len(self.counts)
+        super().grow(classes)
+        missing = 0 if self.tied else classes - len(self.scatters)
         if missing > 0:
-            self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
-            self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
-            if not self.tied:
-                self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, self.scatters.shape[1])))
+            self.scatters = torch.cat((self.scatters, self.scatters.new_zeros(missing, self.scatters.shape[1])))
 
     def covariances(self, shrink: float = 0.0, shrink_others: float = 0.0) -> Tensor:
         """[C, D, D], or [1, D, D] if tied; shrunk towards their mean variance on and mean covariance off the diagonal.
@@ -89,15 +113,6 @@ class ClassGaussians(ResizableBuffers):
         variance = found.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
         others = (found.sum((1, 2)) - found.diagonal(dim1=1, dim2=2).sum(1)) / max(1, identity.numel() - len(identity))
         return found + shrink * variance * identity + shrink_others * others[:, None, None] * (1 - identity)
-
-    def distances(self, features: Tensor, covariances: Tensor | None = None) -> Tensor:
-        """[N, C]: squared Mahalanobis distances to the classes' means; Euclidean ones without covariances."""
-        off = features.double()[:, None] - self.means
-        if covariances is None:
-            return off.square().sum(2)
-        inverse = torch.linalg.pinv(covariances, hermitian=True)
-        distances: Tensor = ((off.transpose(0, 1) @ inverse).transpose(0, 1) * off).sum(2)
-        return distances
 
     def discriminants(self) -> tuple[Tensor, Tensor]:
         """Weight [C, D] and bias [C] of the linear layer that answers each class's log likelihood, but for what all
@@ -143,3 +158,15 @@ class ClassGaussians(ResizableBuffers):
         """Rows and columns of the upper half of a matrix, the diagonal with it."""
         features = self.means.shape[1]
         return torch.triu_indices(features, features, device=self.means.device)
+
+
+def correlations(covariances: Tensor) -> Tensor:
+    """[C, D, D]: the same for features that have a variance of 1 each."""
+    deviations = covariances.diagonal(dim1=1, dim2=2).sqrt()
+    return covariances / (deviations[:, :, None] * deviations[:, None])
+
+
+def mahalanobis(features: Tensor, means: Tensor, precisions: Tensor) -> Tensor:
+    """[N, C]: squared distances to classes' means, by the inverses of their covariances, [C or 1, D, D]."""
+    off = features - means[:, None]
+    return ((off @ precisions) * off).sum(2).T

@@ -4,9 +4,8 @@ Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal
 No picture of an old task is kept and no copy of the model is made.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +14,8 @@ from torch import Generator, Tensor, nn
 from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_share
-from sparc.methods.method import Batch, Method
+from sparc.methods.method import Batch
+from sparc.methods.parts.prepared import Prepared
 from sparc.methods.parts.single import NetSettings
 from sparc.methods.recipe import Recipe
 from sparc.nn.head import Head
@@ -56,7 +56,7 @@ class SparcSettings(RenormalizationSettings, SemanticSettings):
     pass
 
 
-class SPARC(Method):
+class SPARC(Prepared[InferenceNet]):
     name = "sparc"
     title = "SPARC"
     paper = "Bhat et al., ICML 2025"
@@ -71,8 +71,6 @@ class SPARC(Method):
         super().__init__(settings, channels, image_size, augment, generator)
         self.settings = settings
         self.net = self.new_net(settings, channels, image_size)
-        self.folded: InferenceNet | None = None
-        """The net as it answers fastest, made when it is asked."""
         self.maxima: Tensor
         self.register_buffer("maxima", torch.empty(0))
         """A: the largest logit of each training sample in the last epoch."""
@@ -108,10 +106,6 @@ class SPARC(Method):
         if self.settings.kappa and len(self.maxima):
             renormalize(head, self.maxima, self.settings.kappa)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        self.folded = None
-        return super().load_state_dict(state_dict, strict, assign)
-
     def set_trainable(self) -> None:
         """The semantic memory learns with the first working memory, and by consolidation alone ever after."""
         self.net.semantic.requires_grad_(len(self.net.working) == 1)
@@ -120,17 +114,11 @@ class SPARC(Method):
         if self.training:
             logits: Tensor = self.net(images)
             return logits
-        self.folded = self.folded or InferenceNet.of(self.net)
-        return self.folded(images)
+        return self.ready()(images)
 
-    def train(self, mode: bool = True) -> Self:
-        self.folded = None  # whatever comes now may change the weights
-        return super().train(mode)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        self.folded = None  # or move them to another device
-        moved: Self = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        return moved
+    def prepare(self) -> InferenceNet:
+        """The net as it answers fastest."""
+        return InferenceNet.of(self.net)
 
     def one_pass(self, images: Tensor) -> Tensor:
         return self.net.task_logits(images, len(self.net.working) - 1)

@@ -1,0 +1,1 @@
+"""Methods that remember classes by statistics of their features, and keep no picture."""
