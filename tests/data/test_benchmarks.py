@@ -48,7 +48,12 @@ def test_a_data_set_can_be_run_by_its_bare_name() -> None:
 
 @pytest.mark.parametrize(("classes", "tasks"), [(1, 1), (3, 1), (4, 2), (10, 5), (30, 5)])
 def test_a_folder_has_two_classes_a_task_where_it_can(tmp_path: Path, classes: int, tasks: int) -> None:
-    assert find(str(tmp_path)).task_count(classes) == tasks
+    assert len(find(str(tmp_path)).task_sizes(classes)) == tasks
+
+
+def test_a_first_task_may_have_more_classes_than_the_others() -> None:
+    assert find("seq-cifar100-50+10").task_sizes(100) == (50, *[5] * 10)
+    assert find("seq-cifar100-5").task_sizes(100) == (20,) * 5
 
 
 def test_a_folder_is_normalized_by_its_first_task(picture_folder: Callable[..., Path]) -> None:

@@ -26,7 +26,8 @@ def new(kind: type[Method], seed: int = 0, augment: Augment = AUGMENT, **setting
 
 def small_settings(kind: type[Method], **settings: object) -> Settings:
     known = {field.name for field in fields(kind.Settings)}
-    small = {name: value for name, value in (("width", WIDTH), ("buffer_size", BUFFER)) if name in known}
+    fewer = {"width": WIDTH, "buffer_size": BUFFER, "random_features": 64, "samples": 100}
+    small = {name: value for name, value in fewer.items() if name in known}
     return kind.Settings(**{**small, **settings})
 
 

@@ -177,15 +177,16 @@ def test_the_numbers_it_keeps_are_those_of_its_state(kind: type[Method], stream:
     Trainer(method, recipe(kind, epochs=1), seed=0).run(stream)
     buffers = [f"{name}." for name, module in method.named_modules() if isinstance(module, Buffer)]
     kept = [
-        value.numel()
+        value
         for name, value in method.state_dict().items()
         if value.ndim and not name.endswith(("running_mean", "running_var", "_extra_state"))
         # What is measured for a report is a note, and pictures with what belongs to them are counted in bytes.
         if name not in method.notes and not name.startswith(tuple(buffers))
     ]
-    assert sum(method.parameters_by_owner().values()) == sum(kept)
+    numbers = sum(value.numel() for value in kept)
+    assert sum(method.parameters_by_owner().values()) == numbers
     expected = count_kept(kind, stream.sizes, small_settings(kind), 1, (8, 8))
-    assert expected == sum(kept), "known without learning anything"
+    assert expected == (numbers, sum(value.nbytes for value in kept)), "known without learning anything"
 
 
 def test_counted_passes_are_those_of_a_step(
@@ -210,7 +211,7 @@ def test_counted_passes_are_those_of_a_step(
     take_steps(method, phases[-1], iter([batch_of(stream[1], torch.arange(32))]))
     assert work.forward == pytest.approx(sum(passed) / 32, abs=0.02)
     assert work.backward >= 1
-    assert work.total >= 1
+    assert work.total > 0.5, "later tasks may be shorter"
 
 
 def counting(answer: Callable[..., Tensor], passed: list[int]) -> Callable[..., Tensor]:

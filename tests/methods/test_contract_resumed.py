@@ -80,10 +80,11 @@ def test_a_run_that_is_cut_off_ends_with_the_same_bits(
     expected = ending(whole)
     assert isinstance(whole.checkpointer, Cut)
     kept = whole.checkpointer.kept
+    tasks = {1} if whole.method.phases(stream[1], recipe(kind)) else {0, 1}
     first_of_its_kind = {
         (at.phase, at.learned, at.last is not None and at.epoch > at.last, at.step > 0): number
         for number, at in reversed(list(enumerate(kept)))
-        if at.task == 1  # where there is an older task to be remembered, and another to come
+        if at.task in tasks  # where there is an older task to be remembered, and another to come
     }
     assert len(first_of_its_kind) >= 4
     for number in first_of_its_kind.values():

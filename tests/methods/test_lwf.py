@@ -7,7 +7,8 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import Recipe
-from sparc.methods.regularization.lwf import LwF, LwfSettings, distillation
+from sparc.methods.parts.distillation import distillation
+from sparc.methods.regularization.lwf import LwF, LwfSettings
 from sparc.nn.head import Head
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT

@@ -25,6 +25,7 @@ LEGEND = {
     "told": "what it must be told: the task, at test time, so there is no Class-IL accuracy; or how many tasks or "
     "classes there will be",
     "params": "numbers kept after Seq-CIFAR100 in 5 tasks, copies and masks included",
+    "bytes": "of these numbers, of which some are in double precision and masks a byte each",
     "passes": "work of a training step, forward and backward, in passes of its batch through the net",
 }
 
@@ -81,6 +82,7 @@ def cells(method: dict[str, Any]) -> dict[str, str]:
     }
     if "passes" in method:
         row["params"] = f"{method['parameters'] / 1e6:.2f} M"
+        row["bytes"] = f"{method['bytes'] / 1e6:.1f} MB"
         row["passes"] = "{forward:.3g}F {backward:.3g}B".format(**method["passes"])
     return row
 
@@ -107,4 +109,5 @@ def costs_of(method: type[Method]) -> dict[str, Any]:
     narrow = replace(settings, width=1 / 8) if isinstance(settings, NetSettings) else settings
     work = measure_work(method, settings=narrow, image_size=(16, 16))
     passes = {"forward": work.forward, "backward": work.backward}
-    return {"parameters": count_kept(method, SIZES, settings), "passes": passes}
+    kept = count_kept(method, SIZES, settings)
+    return {"parameters": kept.numbers, "bytes": kept.bytes, "passes": passes}

@@ -8,7 +8,7 @@ from sparc.data import sources
 from sparc.data.augment import Augment
 from sparc.data.imageset import Splits
 from sparc.data.progress import Progress, no_progress
-from sparc.data.stream import Task
+from sparc.data.stream import Task, equal_sizes
 from sparc.discovery import unknown
 from sparc.errors import InputError
 
@@ -21,6 +21,8 @@ class Benchmark:
     source: str
     """The data set's name."""
     tasks: int = 5
+    first: int | None = None
+    """Classes of the first task, where it has more than the others; all others are as equal as can be."""
     padding: int = 4
     flip: bool = True
     mean: tuple[float, ...] | None = None
@@ -55,9 +57,11 @@ class Benchmark:
         """Whether loading fetches them where they are not present."""
         return self.folder is None and sources.find(self.source).fetchable()
 
-    def task_count(self, classes: int) -> int:
-        """How many tasks there are unless the user says so: fewer where that leaves less than two classes for one."""
-        return min(self.tasks, max(classes // 2, 1))
+    def task_sizes(self, classes: int) -> tuple[int, ...]:
+        """How many classes each task has unless the user says so: fewer tasks where one would have less than two."""
+        if self.first is None:
+            return tuple(equal_sizes(classes, min(self.tasks, max(classes // 2, 1))))
+        return (self.first, *equal_sizes(classes - self.first, self.tasks - 1))
 
     def augment(self, first: Task) -> Augment:
         if self.mean is None or self.std is None:
@@ -87,6 +91,8 @@ BENCHMARKS = {
         Benchmark("seq-cifar10", "cifar10", tasks=5, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2615)),
         _CIFAR100,
         *(replace(_CIFAR100, name=f"seq-cifar100-{tasks}", tasks=tasks) for tasks in (10, 20, 50)),
+        # What most methods that keep no pictures are published on.
+        replace(_CIFAR100, name="seq-cifar100-50+10", tasks=11, first=50),
         Benchmark(
             "seq-tinyimagenet", "tinyimagenet", tasks=10, mean=(0.4802, 0.4480, 0.3975), std=(0.2770, 0.2691, 0.2821)
         ),

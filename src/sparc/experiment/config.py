@@ -41,8 +41,7 @@ class StreamSettings:
         classes = len(splits.train.class_names)
         sizes = self.sizes
         if sizes is None:
-            tasks = benchmark.task_count(classes) if self.tasks is None else self.tasks
-            sizes = tuple(equal_sizes(classes, tasks))
+            sizes = benchmark.task_sizes(classes) if self.tasks is None else tuple(equal_sizes(classes, self.tasks))
         return Stream(splits, sizes, self.order_seed, self.validation)
 
 

@@ -49,7 +49,7 @@ class ClassMeans(ResizableBuffers):
 
     def distances(self, features: Tensor) -> Tensor:
         """[N, C]: squared distances to the classes' means."""
-        return (features.double()[:, None] - self.means).square().sum(2)
+        return torch.cdist(features.double(), self.means).square()
 
 
 class ClassGaussians(ClassMeans):
@@ -109,10 +109,7 @@ class ClassGaussians(ClassMeans):
         features, upper = self.means.shape[1], self._upper()
         found = self.scatters.new_zeros(len(self.scatters), features, features)
         found[:, upper[0], upper[1]] = found[:, upper[1], upper[0]] = self.scatters / self._degrees()[:, None]
-        identity = torch.eye(features, dtype=found.dtype, device=found.device)
-        variance = found.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
-        others = (found.sum((1, 2)) - found.diagonal(dim1=1, dim2=2).sum(1)) / max(1, identity.numel() - len(identity))
-        return found + shrink * variance * identity + shrink_others * others[:, None, None] * (1 - identity)
+        return shrunk(found, shrink, shrink_others)
 
     def discriminants(self) -> tuple[Tensor, Tensor]:
         """Weight [C, D] and bias [C] of the linear layer that answers each class's log likelihood, but for what all
@@ -158,6 +155,15 @@ class ClassGaussians(ClassMeans):
         """Rows and columns of the upper half of a matrix, the diagonal with it."""
         features = self.means.shape[1]
         return torch.triu_indices(features, features, device=self.means.device)
+
+
+def shrunk(covariances: Tensor, shrink: float, shrink_others: float) -> Tensor:
+    """[C, D, D]: moved by so much of their mean variance on the diagonal, and of their mean covariance off it."""
+    identity = torch.eye(covariances.shape[1]).to(covariances)
+    variance = covariances.diagonal(dim1=1, dim2=2).mean(1)[:, None, None]
+    off_diagonal = covariances.sum((1, 2)) - covariances.diagonal(dim1=1, dim2=2).sum(1)
+    others = (off_diagonal / max(1, identity.numel() - len(identity)))[:, None, None]
+    return covariances + shrink * variance * identity + shrink_others * others * (1 - identity)
 
 
 def correlations(covariances: Tensor) -> Tensor:

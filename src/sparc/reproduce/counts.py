@@ -91,7 +91,7 @@ def parameters(name: str, settings: Settings, benchmark: str, as_built: bool = F
 def _nets_kept(method: type[Method]) -> int:
     """How many copies of its net it is made of, without anything beside them; 0 if there is something."""
     net = _single_net(backbone_of(method, method.Settings()), _SMALLEST, SMALLEST_SIDE, classes=4)
-    kept = count_kept(method, [2, 2], _smallest_settings(method), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE))
+    kept = count_kept(method, [2, 2], _smallest_settings(method), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE)).numbers
     nets, rest = divmod(kept, count_parameters(net))
     return 0 if rest else nets
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import Stream
 from sparc.methods.method import Batch, Method, Phase, Settings
+from sparc.methods.parts.costs import kept_bytes
 from sparc.methods.recipe import Recipe
 from sparc.train.randomness import seeded
 from sparc.train.trainer import Trainer
@@ -54,24 +55,31 @@ def measure_work(
     )
 
 
+class Kept(NamedTuple):
+    """What a method keeps, but for old pictures."""
+
+    numbers: int
+    bytes: int
+
+
 def count_kept(
     kind: type[Method],
     sizes: Sequence[int],
     settings: Settings | None = None,
     channels: int = 3,
     image_size: tuple[int, int] = (32, 32),
-) -> int:
-    """How many numbers a method keeps after tasks of so many classes each, found without learning anything.
+) -> Kept:
+    """What it is after tasks of so many classes each, found without learning anything.
 
     >>> from sparc.methods import METHODS
-    >>> count_kept(METHODS.find("sparc"), sizes=[20] * 5)
+    >>> count_kept(METHODS.find("sparc"), sizes=[20] * 5).numbers
     1039659
     """
     method = _new(kind, settings, channels, image_size)
     trainer = _IdleTrainer(method, replace(kind.recipe, epochs=1), seed=0)
     for task in _tasks(sizes, channels, image_size, pictures=2):
         trainer.learn(task)
-    return sum(method.parameters_by_owner().values())
+    return Kept(sum(method.parameters_by_owner().values()), kept_bytes(method))
 
 
 class Operations(TorchDispatchMode):

@@ -18,16 +18,26 @@ def kept_by_part(method: Method) -> dict[str, int]:
     return {name: count for name, count in {**own, **parts}.items() if count > 1}
 
 
+def kept_bytes(method: Method) -> int:
+    """Bytes of the same numbers."""
+    own = [each for name, each in method.named_buffers(recurse=False) if each.ndim and name not in method.notes]
+    parts = [tensor for part in method.children() for module in part.modules() for tensor in _tensors(module)]
+    held = sum(module.numbers for module in method.modules() if isinstance(module, Pretrained))
+    return sum(tensor.nbytes for tensor in (*own, *parts)) + 4 * held
+
+
 def buffer_bytes(method: Method) -> int:
     """Bytes of old pictures that are kept, and of what belongs to them."""
     return sum(module.bytes for module in method.modules() if isinstance(module, Buffer))
 
 
 def _kept(module: nn.Module) -> int:
-    if isinstance(module, Pretrained):
-        return module.numbers
-    if isinstance(module, Buffer):
-        return 0
+    return module.numbers if isinstance(module, Pretrained) else sum(tensor.numel() for tensor in _tensors(module))
+
+
+def _tensors(module: nn.Module) -> list[Tensor]:
+    if isinstance(module, Pretrained | Buffer):
+        return []
     parameters: list[Tensor] = list(module.parameters(recurse=False))
     buffers = [] if isinstance(module, nn.BatchNorm2d) else list(module.buffers(recurse=False))
-    return sum(tensor.numel() for tensor in (*parameters, *buffers) if tensor.ndim)
+    return [tensor for tensor in (*parameters, *buffers) if tensor.ndim]

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import cross_entropy
 
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_positive
 from sparc.methods.method import Batch, Phase
+from sparc.methods.parts.distillation import distillation
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
 from sparc.methods.recipe import Recipe
 
@@ -75,8 +75,3 @@ class LwF(SingleNet):
 
     def end_task(self, task: Task) -> None:
         self.teacher.become(self.net)
-
-
-def distillation(logits: Tensor, target: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy between what is said now and what is to be said, both at the temperature."""
-    return cross_entropy(logits / temperature, (target / temperature).softmax(1))

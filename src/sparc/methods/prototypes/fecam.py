@@ -1,0 +1,79 @@
+"""FeCAM: features of the first task's net for ever, and a covariance a class that says in which directions it spreads.
+
+Goswami, Liu, Twardowski and van de Weijer, "FeCAM: Exploiting the Heterogeneity of Class Distributions in Exemplar-Free
+Continual Learning", NeurIPS 2023. Square roots of features are described by a mean and a covariance a class, which is
+shrunk twice and brought to a variance of 1 a feature. A picture is of the class to whose mean its Mahalanobis distance
+is least, both of them brought to length 1. The authors' stronger views of pictures (AutoAugment) are not here.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from sparc.data.stream import Task
+from sparc.errors import check_not_negative, check_positive
+from sparc.methods.parts.first_task import FirstTaskNet
+from sparc.methods.parts.prepared import Prepared
+from sparc.methods.parts.single import SingleNetSettings
+from sparc.methods.recipe import Recipe
+from sparc.nn.gaussians import ClassGaussians, correlations, mahalanobis, shrunk
+from sparc.nn.head import CosineHead
+
+
+@dataclass(frozen=True)
+class FecamSettings(SingleNetSettings):
+    tukey: float = 0.5
+    """Power that features are raised to, so that they are spread more like a Gaussian; 1 leaves them as they are."""
+    shrink: float = 1.0
+    """How much of the mean variance is added to each variance, twice."""
+    shrink_others: float = 1.0
+    """How much of the mean covariance is added to each covariance of two features, twice."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("--tukey", self.tukey)
+        check_positive("--shrink", self.shrink)
+        check_not_negative("--shrink-others", self.shrink_others)
+
+
+class _Answer(NamedTuple):
+    means: Tensor
+    precisions: Tensor
+
+
+class FeCAM(FirstTaskNet, Prepared[_Answer]):
+    name = "fecam"
+    title = "FeCAM"
+    paper = "Goswami et al., NeurIPS 2023"
+    Settings = FecamSettings
+    recipe = Recipe(epochs=200, batch_size=128, lr=0.1, momentum=0.9, weight_decay=5e-4, schedule="cosine")
+    settings: FecamSettings
+
+    def __init__(self, settings: FecamSettings, *rest: Any) -> None:
+        super().__init__(settings, *rest)
+        features = self.net.head.in_features
+        self.net.head = CosineHead(features, 0, self.generator)
+        self.gaussians = ClassGaussians(features, tied=False)
+
+    def end_task(self, task: Task) -> None:
+        self.gaussians.add(self.evened(self.features_of(task.train)), task.train.labels)
+
+    def evened(self, features: Tensor) -> Tensor:
+        """Tukey's ladder of powers."""
+        return features.double().clamp_min(0) ** self.settings.tukey
+
+    def prepare(self) -> _Answer:
+        shares = (self.settings.shrink, self.settings.shrink_others)
+        # Where all pictures of a class are alike, it has no variance to be brought to 1.
+        covariances = shrunk(self.gaussians.covariances(*shares), *shares) + 1e-8 * torch.eye(
+            self.gaussians.means.shape[1]
+        ).to(self.gaussians.means)
+        precisions = torch.linalg.pinv(correlations(covariances), hermitian=True)
+        return _Answer(normalize(self.gaussians.means, dim=1), precisions)
+
+    def logits(self, images: Tensor) -> Tensor:
+        points = normalize(self.evened(self.net.features(images)), dim=1)
+        return -mahalanobis(points, *self.ready()).float()
