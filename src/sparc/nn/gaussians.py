@@ -47,6 +47,11 @@ class ClassMeans(ResizableBuffers):
             self.counts = torch.cat((self.counts, self.counts.new_zeros(missing)))
             self.means = torch.cat((self.means, self.means.new_zeros(missing, self.means.shape[1])))
 
+    def draw(self, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """So many means, of classes drawn at random, and which classes they are of."""
+        classes = torch.randint(len(self), (count,), generator=generator).to(self.means.device)
+        return self.means[classes].float(), classes
+
     def distances(self, features: Tensor) -> Tensor:
         """[N, C]: squared distances to the classes' means."""
         return torch.cdist(features.double(), self.means).square()

@@ -1,0 +1,117 @@
+"""SSRE: a later task learns in branches beside a net that stays as it is, and into which they are folded afterwards.
+
+Zhu et al., "Self-Sustaining Representation Expansion for Non-Exemplar Class-Incremental Learning", CVPR 2022. The first
+task trains a ResNet. From the second on each 3×3 convolution but the stem has a 1×1 branch, which starts at zero, and
+branches and head alone are trained. A picture whose features are near to an old class's mean is held by that nearness
+to the features that it had, and counts for the new classes by what is left of it; the means themselves keep the head
+from forgetting old classes. What the net was before the task is the net without its branches, so no copy of it is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torch import Generator, Tensor
+from torch.linalg import vector_norm
+from torch.nn.functional import cross_entropy, normalize
+
+from sparc.data.augment import Views
+from sparc.data.stream import Task
+from sparc.errors import check_not_negative, check_positive
+from sparc.methods.method import Batch, Method, Phase
+from sparc.methods.parts.single import NetSettings
+from sparc.methods.recipe import Recipe
+from sparc.nn.gaussians import ClassMeans
+from sparc.nn.side_branch import SideBranchNet
+
+LATER_EPOCHS = 0.6
+"""Of a later task, as a share of the first one's."""
+LATER_LR = 0.2
+
+
+@dataclass(frozen=True)
+class SsreSettings(NetSettings):
+    temperature: float = 0.1
+    """By which logits are divided while it learns."""
+    prototype_weight: float = 10.0
+    """Weight of telling old classes' prototypes apart."""
+    distillation_weight: float = 1.0
+    """Weight of how far features have moved, summed over a batch's pictures."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("--temperature", self.temperature)
+        check_not_negative("--prototype-weight", self.prototype_weight)
+        check_not_negative("--distillation-weight", self.distillation_weight)
+
+
+class SSRE(Method):
+    name = "ssre"
+    title = "SSRE"
+    paper = "Zhu et al., CVPR 2022"
+    Settings = SsreSettings
+    recipe = Recipe(epochs=100, batch_size=128, lr=1e-3, optimizer="adam", weight_decay=5e-4, milestones=(0.45, 0.9))
+
+    def __init__(
+        self, settings: SsreSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
+    ) -> None:
+        super().__init__(settings, channels, image_size, augment, generator)
+        self.settings = settings
+        self.net = SideBranchNet(channels, image_size, settings.width, settings.depth, generator)
+        self.prototypes = ClassMeans(self.net.head.in_features)
+        """Mean features of old classes, each in the net as it was when its task was over."""
+
+    def begin_task(self, task: Task) -> None:
+        self.net.add_classes(len(task.classes))
+        if self.net.folded:
+            self.net.add_branches()
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        if not self.net.folded:
+            return [Phase(recipe)]
+        # The rate drops after as many epochs as in the first task, where there are so many.
+        milestones = tuple(share / LATER_EPOCHS for share in recipe.milestones if share < LATER_EPOCHS)
+        epochs = max(1, round(LATER_EPOCHS * recipe.epochs))
+        return [Phase(replace(recipe, epochs=epochs, lr=LATER_LR * recipe.lr, milestones=milestones))]
+
+    def loss(self, batch: Batch) -> Tensor:
+        features = self.net.features(batch.images)
+        learned = self.told_apart(features, batch.labels, batch)
+        if not self.net.folded:
+            return learned.mean()
+        before = self.net.features_before(batch.images)
+        near = nearness(features.double(), self.prototypes.means).float()
+        moved: Tensor = vector_norm(features - before, dim=1)
+        prototypes, classes = self.prototypes.draw(batch.recipe.batch_size, self.generator)
+        return (
+            ((1 - near) * learned).mean()
+            + self.settings.distillation_weight * (near * moved).sum()
+            + self.settings.prototype_weight * self.told_apart(prototypes, classes, batch).mean()
+        )
+
+    def told_apart(self, features: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+        """[B]: cross-entropy of each picture."""
+        logits = self.net.head(features) / self.settings.temperature
+        return cross_entropy(logits, labels, reduction="none", label_smoothing=batch.recipe.label_smoothing)
+
+    def end_task(self, task: Task) -> None:
+        self.net.fold()
+        features = self.predict_batched(self.net.features, task.train.images)
+        self.prototypes.add(features.to(self.device), task.train.labels.to(self.device))
+
+    def set_trainable(self) -> None:
+        self.net.requires_grad_(not self.net.folded)
+        for parameter in (*self.net.branches(), *self.net.head.parameters()):
+            parameter.requires_grad_(True)
+
+    def logits(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.net(images)
+        return logits
+
+
+def nearness(features: Tensor, prototypes: Tensor) -> Tensor:
+    """[B]: the largest cosine between a picture's features, [B, D], and any of the prototypes, [C, D].
+
+    >>> nearness(torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 2.0], [5.0, 0.0]]))
+    tensor([0.8000, 1.0000])
+    """
+    return (normalize(features, dim=1) @ normalize(prototypes, dim=1).T).amax(1)
