@@ -209,7 +209,7 @@ def test_counted_passes_are_those_of_a_step(
         assert (work.forward, work.backward) == (0, 0), "nothing is trained after the first task"
         return
     take_steps(method, phases[-1], iter([batch_of(stream[1], torch.arange(32))]))
-    assert work.forward == pytest.approx(sum(passed) / 32, abs=0.02)
+    assert work.forward == pytest.approx(sum(passed) / 32, abs=0.02, rel=0.03), "beside similarities"
     assert work.backward >= 1
     assert work.total > 0.5, "later tasks may be shorter"
 

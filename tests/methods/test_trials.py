@@ -14,9 +14,9 @@ from sparc.methods import Method
 from sparc.nn.pretrained import Pretrained
 from sparc.train import Checkpointer, Checkpoints, Snapshot, Trainer, evaluate
 from tests.methods.contract import new
-from tests.methods.trials import CLSER, L2P, NISPA, Co2L, SmallViT
+from tests.methods.trials import L2P, NISPA, SmallViT
 
-TRIALS: tuple[type[Method], ...] = (CLSER, Co2L, NISPA, L2P)
+TRIALS: tuple[type[Method], ...] = (NISPA, L2P)
 trials = pytest.mark.parametrize("kind", TRIALS, ids=lambda kind: kind.__name__)
 
 

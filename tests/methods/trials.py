@@ -1,123 +1,25 @@
-"""Methods of four kinds that are still to come, in their smallest form: what the contract has to carry.
+"""Methods of two kinds that are still to come, in their smallest form: what the contract has to carry.
 
 Each keeps to its idea and leaves out what does not bear on the contract; none of them is measured by anybody.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import interpolate, mse_loss, normalize
+from torch.nn.functional import interpolate, normalize
 
-from sparc.data.augment import Augment, Views
-from sparc.data.imageset import ImageSet
+from sparc.data.augment import Views
 from sparc.data.stream import Task
-from sparc.methods import Batch, Method, ParameterGroup, Phase, Recipe, Settings
-from sparc.methods.parts.buffer import Buffer
-from sparc.methods.parts.contrastive import supervised_contrastive
-from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods import Batch, Method, Phase, Recipe, Settings
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
 from sparc.nn.head import Head
 from sparc.nn.pretrained import Pretrained
 from sparc.nn.resizable_buffers import TensorList
 from sparc.train import accuracy
-
-
-class CLSER(Rehearsal):
-    """Rehearsal with two copies that follow the net: the surer one is the target, the stable one answers."""
-
-    recipe = Recipe(lr=0.1)
-    keep, weight = 0.9, 0.15
-    rates = (("plastic", 0.9), ("stable", 0.5))
-
-    def __init__(self, settings: RehearsalSettings, *rest: Any) -> None:
-        super().__init__(settings, *rest)
-        self.plastic, self.stable = (self.new_net(Generator()).as_copy(stays_eval=False) for _ in range(2))
-        self.steps: Tensor
-        self.register_buffer("steps", torch.tensor(0))
-
-    def loss(self, batch: Batch) -> Tensor:
-        if not len(self.buffer):
-            self.buffer.add(batch.raw_images, batch.labels)
-            return batch.cross_entropy(self.net(batch.images))
-        images, labels, _ = self.replay()
-        logits = self.net(torch.cat((batch.images, images)))
-        with torch.no_grad():
-            plastic, stable = self.plastic(images), self.stable(images)
-        right = [said.softmax(1).gather(1, labels[:, None]) for said in (plastic, stable)]
-        target = torch.where(right[0] > right[1], plastic, stable)
-        self.buffer.add(batch.raw_images, batch.labels)
-        both = torch.cat((batch.labels, labels))
-        return batch.cross_entropy(logits, both) + self.weight * mse_loss(logits[len(batch.labels) :], target)
-
-    def begin_task(self, task: Task) -> None:
-        super().begin_task(task)
-        for name, _ in self.rates:
-            getattr(self, name).follow(self.net, 1.0)  # grows with it
-
-    def after_step(self) -> None:
-        self.steps += 1
-        keep = min(1 - 1 / (int(self.steps) + 1), self.keep)
-        for name, rate in self.rates:
-            if torch.rand((), generator=self.generator) < rate:
-                getattr(self, name).follow(self.net, keep)
-
-    def logits(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.stable(images)
-        return logits
-
-
-class Co2L(SingleNet):
-    """Two phases on pictures that the method brings: a representation by contrast, and a probe of it."""
-
-    recipe = Recipe(lr=0.05, momentum=0.9, schedule="cosine", lr_warm_up=1)
-
-    def __init__(
-        self, settings: SingleNetSettings, channels: int, size: tuple[int, int], augment: Augment, generator: Generator
-    ) -> None:
-        strong = replace(augment, padding=1)
-        super().__init__(settings, channels, size, strong, generator)
-        self.project = Head(self.net.head.in_features, 8, generator)
-        self.before = self.new_net(Generator()).as_copy()
-        self.buffer = Buffer(12, generator, "balanced")
-
-    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        def both() -> ImageSet:
-            return self.buffer.joined(task.train) if len(self.buffer) else task.train
-
-        probe = replace(recipe, epochs=2 * recipe.epochs, lr=0.5, schedule="constant", milestones=(0.6, 0.8))
-        trunk = [value for name, value in self.net.named_parameters() if not name.startswith("head")]
-        groups = [ParameterGroup(trunk), ParameterGroup(list(self.project.parameters()), lr_scale=2)]
-        return [
-            Phase(recipe, "represent", groups, images=both),
-            Phase(probe, "probe", list(self.net.head.parameters()), self.probe_loss, images=both),
-        ]
-
-    def loss(self, batch: Batch) -> Tensor:
-        images = torch.cat((batch.images, self.augment(batch.raw_images, self.generator)))
-        labels = batch.labels.repeat(2)
-        current = labels >= batch.task.classes.start
-        projected = self.project(self.net.features(images))
-        loss = supervised_contrastive(projected, labels, 0.5, anchors=current)
-        if self.before.classes:
-            with torch.no_grad():
-                past = normalize(self.before.features(images), dim=1)
-            now = normalize(self.net.features(images), dim=1)
-            loss = loss + mse_loss(now @ now.T, past @ past.T)
-        return loss
-
-    def probe_loss(self, batch: Batch) -> Tensor:
-        self.net.eval()
-        with torch.no_grad():
-            features = self.net.features(batch.images)
-        return batch.cross_entropy(self.net.head(features))
-
-    def end_task(self, task: Task) -> None:
-        self.before.become(self.net)
-        self.buffer.add(task.train.images, task.train.labels)
 
 
 class NISPA(SingleNet):
