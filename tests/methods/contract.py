@@ -26,7 +26,14 @@ def new(kind: type[Method], seed: int = 0, augment: Augment = AUGMENT, **setting
 
 def small_settings(kind: type[Method], **settings: object) -> Settings:
     known = {field.name for field in fields(kind.Settings)}
-    fewer = {"width": WIDTH, "buffer_size": BUFFER, "random_features": 64, "samples": 100}
+    fewer = {
+        "width": WIDTH,
+        "buffer_size": BUFFER,
+        "random_features": 64,
+        "samples": 100,
+        "projection": 8,
+        "features": 8,
+    }
     # Averages that answer and follow now and then would hardly have moved after so few steps.
     fewer |= {"rate": 1.0, "stable_rate": 1.0}
     small = {name: value for name, value in fewer.items() if name in known}

@@ -39,10 +39,14 @@ class ResidualBlock(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
+        return relu(self.before_relu(x))
+
+    def before_relu(self, x: Tensor) -> Tensor:
         # A 1×1 convolution of stride 2 reads every second pixel only. Handed a channels-last map of fewer than 8
         # channels, oneDNN's own writes beyond its memory (torch 2.13).
         seen = x[:, :, :: self.stride, :: self.stride]
-        return relu(self.second(relu(self.first(x))) + self.shortcut(seen))
+        out: Tensor = self.second(relu(self.first(x))) + self.shortcut(seen)
+        return out
 
 
 class ResNet(GrowingNet):
@@ -64,11 +68,24 @@ class ResNet(GrowingNet):
         self.blocks = nn.Sequential(*blocks)
         self.head = Head(inputs, 0, self.generator)
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, maps: list[Tensor] | None = None) -> Tensor:
+        """What the head sees: the last map, averaged over its pixels; `layer_maps` are put into `maps` on the way."""
         # A quarter faster to answer so, and no slower to learn.
-        x = channels_last(x)
-        maps: Tensor = self.blocks(relu(self.stem(x)))
-        return maps.mean((2, 3))
+        x = self.stem(channels_last(x))
+        for number, block in enumerate(self.blocks):
+            assert isinstance(block, ResidualBlock)
+            if maps is not None and number % BLOCKS == 0:
+                maps.append(x)
+            x = block.before_relu(relu(x))
+        if maps is not None:
+            maps.append(x)
+        return relu(x).mean((2, 3))
+
+    def layer_maps(self, x: Tensor) -> list[Tensor]:
+        """The maps that the stem and each layer end with, all of them before their last ReLU."""
+        maps: list[Tensor] = []
+        self.features(x, maps)
+        return maps
 
 
 def residual_layer(channels: int, filters: int, stride: int, generator: Generator) -> list[ResidualBlock]:

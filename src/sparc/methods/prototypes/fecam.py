@@ -7,19 +7,18 @@ is least, both of them brought to length 1. The authors' stronger views of pictu
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_positive
+from sparc.methods.parts.densities import Directions
 from sparc.methods.parts.first_task import FirstTaskNet
 from sparc.methods.parts.prepared import Prepared
 from sparc.methods.parts.single import SingleNetSettings
 from sparc.methods.recipe import Recipe
-from sparc.nn.gaussians import ClassGaussians, correlations, mahalanobis, shrunk
+from sparc.nn.gaussians import ClassGaussians, shrunk
 from sparc.nn.head import CosineHead
 
 
@@ -39,12 +38,7 @@ class FecamSettings(SingleNetSettings):
         check_not_negative("--shrink-others", self.shrink_others)
 
 
-class _Answer(NamedTuple):
-    means: Tensor
-    precisions: Tensor
-
-
-class FeCAM(FirstTaskNet, Prepared[_Answer]):
+class FeCAM(FirstTaskNet, Prepared[Directions]):
     name = "fecam"
     title = "FeCAM"
     paper = "Goswami et al., NeurIPS 2023"
@@ -65,15 +59,9 @@ class FeCAM(FirstTaskNet, Prepared[_Answer]):
         """Tukey's ladder of powers."""
         return features.double().clamp_min(0) ** self.settings.tukey
 
-    def prepare(self) -> _Answer:
+    def prepare(self) -> Directions:
         shares = (self.settings.shrink, self.settings.shrink_others)
-        # Where all pictures of a class are alike, it has no variance to be brought to 1.
-        covariances = shrunk(self.gaussians.covariances(*shares), *shares) + 1e-8 * torch.eye(
-            self.gaussians.means.shape[1]
-        ).to(self.gaussians.means)
-        precisions = torch.linalg.pinv(correlations(covariances), hermitian=True)
-        return _Answer(normalize(self.gaussians.means, dim=1), precisions)
+        return Directions.of(self.gaussians.means, shrunk(self.gaussians.covariances(*shares), *shares))
 
     def logits(self, images: Tensor) -> Tensor:
-        points = normalize(self.evened(self.net.features(images)), dim=1)
-        return -mahalanobis(points, *self.ready()).float()
+        return -self.ready().distances(self.evened(self.net.features(images))).float()
