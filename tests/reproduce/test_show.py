@@ -74,9 +74,9 @@ def test_the_papers_line_stands_above_ours() -> None:
 
 
 def test_a_row_that_is_not_there_yet_has_no_numbers_below_the_papers() -> None:
-    assert RunSpec("CLS-ER").missing
-    lines = [line.split() for line in shown(filled_with_all(EXHIBITS["table-results"])).splitlines()]
-    line = next(number for number, texts in enumerate(lines) if texts[:1] == ["CLS-ER"])
+    assert RunSpec("L2P").missing
+    lines = [line.split() for line in shown(filled_with_all(EXHIBITS["table-efficiency"])).splitlines()]
+    line = next(number for number, texts in enumerate(lines) if texts[:1] == ["L2P"])
     assert lines[line + 1] == ["not", "there", "yet"]
 
 

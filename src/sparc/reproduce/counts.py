@@ -28,6 +28,7 @@ from sparc.train import Work, count_kept, measure_work
 
 CHANNELS = 3
 _SMALLEST = NetSettings(width=1 / 32, depth=1)
+_SMALL = NetSettings(width=1 / 8, depth=1)
 HIDDEN_UNITS = 64
 """Of TAMiL's auto-encoders."""
 
@@ -41,15 +42,13 @@ def data_of(benchmark: str) -> StoredSource:
 
 @cache
 def measured_work(method: type[Method]) -> Work:
-    """Of the smallest net that it can have: passes do not depend on the width."""
-    return measure_work(method, 2, _smallest_settings(method), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE))
+    """Of a small net: passes do not depend on the width, as long as nearly all of the work is the net's."""
+    return measure_work(method, 2, _with_net(method, _SMALL), CHANNELS, (2 * SMALLEST_SIDE, 2 * SMALLEST_SIDE))
 
 
-def _smallest_settings(method: type[Method]) -> Settings:
+def _with_net(method: type[Method], net: NetSettings) -> Settings:
     settings = method.Settings()
-    if isinstance(settings, NetSettings):
-        return replace(settings, width=_SMALLEST.width, depth=_SMALLEST.depth)
-    return settings
+    return replace(settings, width=net.width, depth=net.depth) if isinstance(settings, NetSettings) else settings
 
 
 def backbone_of(method: type[Method] | None, settings: Settings) -> Backbone:
@@ -91,7 +90,7 @@ def parameters(name: str, settings: Settings, benchmark: str, as_built: bool = F
 def _nets_kept(method: type[Method]) -> int:
     """How many copies of its net it is made of, without anything beside them; 0 if there is something."""
     net = _single_net(backbone_of(method, method.Settings()), _SMALLEST, SMALLEST_SIDE, classes=4)
-    kept = count_kept(method, [2, 2], _smallest_settings(method), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE)).numbers
+    kept = count_kept(method, [2, 2], _with_net(method, _SMALLEST), CHANNELS, (SMALLEST_SIDE, SMALLEST_SIDE)).numbers
     nets, rest = divmod(kept, count_parameters(net))
     return 0 if rest else nets
 

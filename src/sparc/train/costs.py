@@ -23,6 +23,10 @@ EPOCHS = 2
 """Enough for phases that are half as long as others."""
 
 
+LARGEST_BATCH = 64
+"""What is done with each two pictures of a batch is little beside a net's work, but not so beside a narrow one's."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What training takes."""
@@ -43,8 +47,9 @@ def measure_work(
     image_size: tuple[int, int] = (32, 32),
 ) -> Work:
     """Of so many tasks of two classes, a batch each; a narrow net tells it as well as a wide one."""
-    batch_size = kind.recipe.batch_size
-    trainer = _CountingTrainer(_new(kind, settings, channels, image_size), replace(kind.recipe, epochs=EPOCHS))
+    batch_size = min(kind.recipe.batch_size, LARGEST_BATCH)
+    recipe = replace(kind.recipe, epochs=EPOCHS, batch_size=batch_size)
+    trainer = _CountingTrainer(_new(kind, settings, channels, image_size), recipe)
     for task in _tasks([2] * tasks, channels, image_size, pictures=batch_size):
         trainer.learn(task)
     last = [steps[-1] for (task, _), steps in trainer.steps.items() if task == tasks - 1]
