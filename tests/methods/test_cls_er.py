@@ -50,6 +50,7 @@ def test_the_terms_of_the_loss(stream: Stream) -> None:
     loss = method.loss(second)
     shown, (old,) = net.shown[-1], stable.shown
     assert torch.equal(shown, torch.cat((second.images, old))), "as one batch"
+    assert torch.equal(net.shown[-2], old), "and what is replayed by itself"
     assert torch.equal(plastic.shown[0], old)
     indices = [int((first.images == image).all((1, 2, 3)).nonzero()) for image in old]
     labels = first.labels[indices]

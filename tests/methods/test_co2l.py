@@ -121,10 +121,12 @@ def test_the_probe_trains_a_fresh_head_and_nothing_else(
         renew()
 
     monkeypatch.setattr(method, "renew_head", watched)
-    monkeypatch.setattr(method, "end_task", lambda task: None)
     trainer = Trainer(method, RECIPE, seed=0)
-    for each in stream[: task + 1]:
+    for each in stream[:task]:
         trainer.learn(each)
+    assert (len(method.buffer) > 0) == (task > 0)
+    monkeypatch.setattr(method, "end_task", lambda task: None)
+    trainer.learn(stream[task])
     assert [phase.name for phase in phases(stream[task], RECIPE)] == ["contrast", "probe"]
     after = method.state_dict()
     changed = {name for name, value in states[-1].items() if not torch.equal(value, after[name])}

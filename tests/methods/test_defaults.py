@@ -92,7 +92,7 @@ DEFAULTS = {
     "pnn": {"lr": 0.03},
     "packnet": {"lr": 0.01, "momentum": 0.9, "prune": None, "retrain": 0.5},
     "fecam": {**FROM_SCRATCH, "epochs": 200, "schedule": "cosine", "tukey": 0.5, "shrink": 1.0, "shrink_others": 1.0},
-    "fetril": {**FROM_SCRATCH, "epochs": 90, "milestones": (1 / 3, 2 / 3)},
+    "fetril": {**FROM_SCRATCH, "weight_decay": 1e-4, "epochs": 90, "milestones": (1 / 3, 2 / 3)},
     "ranpac": {**FROM_SCRATCH, "epochs": 160, "milestones": (0.5, 0.75)},
     "sdc": {**FROM_SCRATCH, "epochs": 200, "milestones": (0.3, 0.6, 0.8), "sigma": 0.3, "lam": 10, "temperature": 2},
     "pass": {

@@ -1,5 +1,7 @@
+import numpy as np
 import pytest
 import torch
+from sklearn.svm import LinearSVC
 
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
@@ -46,6 +48,33 @@ def test_it_minimises_the_support_vector_machine_s_loss() -> None:
     loss.backward()
     assert whole.grad is not None
     assert whole.grad.abs().max() < 0.05
+
+
+def test_it_answers_as_a_machine_that_was_fitted_to_new_and_translated_features(
+    stream: Stream, augment: Augment
+) -> None:
+    method = FeTrIL(SingleNetSettings(width=1 / 8), 1, (8, 8), AUGMENT, seeded(0, "method"))
+    trainer = Trainer(method, recipe(FeTrIL), 0)
+    for task in stream[:2]:
+        trainer.learn(task)
+    with torch.no_grad():
+        first, second = (method.eval().net.features(augment.normalize(task.train.images)) for task in stream[:2])
+        found = method.logits(augment.normalize(stream.test(1).images))
+        asked = method.net.features(augment.normalize(stream.test(1).images))
+    labels = stream[1].train.labels
+    means = [first[stream[0].train.labels == label].mean(0) for label in (0, 1)]
+    new = {label: second[labels == label] for label in (2, 3, 4)}
+    rows, names = [second], [labels]
+    for label, mean in enumerate(means):
+        like = {each: float(torch.cosine_similarity(mean, own.mean(0), dim=0)) for each, own in new.items()}
+        played = new[max(like, key=like.__getitem__)]
+        rows.append(played - played.mean(0) + mean)
+        names.append(torch.full((len(played),), label))
+    features = torch.cat(rows)
+    units = (features / features.norm(dim=1, keepdim=True)).double().numpy()
+    machine = LinearSVC(dual=False).fit(units, torch.cat(names).numpy())
+    expected = machine.decision_function((asked / asked.norm(dim=1, keepdim=True)).double().numpy())
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-3)
 
 
 def test_what_is_kept_is_a_mean_a_class_and_the_classifier(stream: Stream, augment: Augment) -> None:

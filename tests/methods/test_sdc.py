@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -76,6 +77,16 @@ def test_new_classes_compete_among_themselves_and_old_answers_are_held(stream: S
     new = -logits[:, 2:].log_softmax(1)[torch.arange(9), batch.labels - 2].mean()
     held = -((target / 1.5).softmax(1) * (logits[:, :2] / 1.5).log_softmax(1)).sum(1).mean()
     torch.testing.assert_close(method.loss(batch), new + 3 * held)
+
+
+def test_later_tasks_are_shorter_in_smaller_steps(stream: Stream) -> None:
+    method = learner()
+    assert [phase.recipe for phase in method.phases(stream[0], SDC.recipe)] == [SDC.recipe]
+    Trainer(method, recipe(SDC), 0).learn(stream[0])
+    (later,) = method.phases(stream[1], SDC.recipe)
+    assert (later.recipe.epochs, later.recipe.lr, later.recipe.milestones) == (100, 0.05, (0.45, 0.9))
+    (steady,) = method.phases(stream[1], replace(SDC.recipe, milestones=()))
+    assert steady.recipe.milestones == ()
 
 
 @pytest.mark.parametrize(("name", "value"), [("sigma", 0), ("lam", -1), ("temperature", 0)])

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import Batch, Recipe
-from sparc.methods.prototypes.ssre import SSRE, SsreSettings, nearness
+from sparc.methods.prototypes.ssre import SSRE, SsreSettings, largest_cosine
 from sparc.nn.head import count_parameters
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT
@@ -41,10 +41,10 @@ def batch_in(task: Task, count: int = 9) -> Batch:
     return batch_of(task, torch.arange(count), recipe=replace(RECIPE, batch_size=7))
 
 
-def test_nearness_by_hand() -> None:
+def test_the_largest_cosine_by_hand() -> None:
     prototypes = torch.tensor([[1.0, 0.0, 0.0], [0.0, 3.0, 4.0]])
     features = torch.tensor([[2.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 7.0], [0.0, 0.0, 0.0]])
-    torch.testing.assert_close(nearness(features, prototypes), torch.tensor([1.0, 0.5**0.5, 0.8, 0.0]))
+    torch.testing.assert_close(largest_cosine(features, prototypes), torch.tensor([1.0, 0.5**0.5, 0.8, 0.0]))
 
 
 def test_the_first_task_is_learned_by_cross_entropy_at_the_temperature(stream: Stream) -> None:

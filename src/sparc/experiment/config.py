@@ -49,11 +49,12 @@ def usual_recipe(method: type[Method], benchmark: benchmarks.Benchmark | None) -
     """The method's authors' defaults, but for what the benchmark has otherwise."""
     if benchmark is None:
         return method.recipe
-    return replace(
-        method.recipe,
-        epochs=method.recipe.epochs if benchmark.epochs is None else benchmark.epochs,
-        schedule=method.recipe.schedule if benchmark.schedule is None else benchmark.schedule,
-    )
+    recipe = method.recipe
+    if benchmark.epochs is not None:
+        recipe = replace(recipe, epochs=benchmark.epochs)
+    if benchmark.schedule is not None:
+        recipe = replace(recipe, schedule=benchmark.schedule, milestones=())  # one way for the rate to fall is enough
+    return recipe
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,12 @@ class Batch:
     def last_epoch(self) -> bool:
         return self.epoch == self.epochs - 1
 
-    def cross_entropy(self, logits: Tensor, labels: Tensor | None = None) -> Tensor:
+    def cross_entropy(
+        self, logits: Tensor, labels: Tensor | None = None, reduction: Literal["mean", "none"] = "mean"
+    ) -> Tensor:
         """Between logits and the batch's labels, or others, with the recipe's label smoothing."""
         labels = self.labels if labels is None else labels
-        return cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        return cross_entropy(logits, labels, reduction=reduction, label_smoothing=self.recipe.label_smoothing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +192,11 @@ class Method(ResizableBuffers, ABC):
     def predict_batched(self, answer: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
         """What a function, such as a net's features, gives for uint8 pictures, with few in memory at a time."""
         return predict_batched(answer, images, self.augment.normalize, self.device)
+
+    def features_of(self, answer: Callable[[Tensor], Tensor], pictures: ImageSet) -> Tensor:
+        """The same on the method's device, which is in eval mode then."""
+        self.eval()
+        return self.predict_batched(answer, pictures.images).to(self.device)
 
     @property
     def device(self) -> torch.device:

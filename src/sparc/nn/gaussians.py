@@ -142,8 +142,9 @@ class ClassGaussians(ClassMeans):
         crowded = (len(found) / max(int(self.counts.sum()), 1)) ** 1.5
         share = max(0.01, crowded / (self.half_at + crowded))
         variance = (found.trace() / len(found)).clamp_min(1e-4)
-        shrunk: Tensor = (1 - share) * found + share * variance * torch.eye(len(found)).to(found)
-        return shrunk
+        made_up = variance * torch.eye(len(found)).to(found)
+        mixed: Tensor = (1 - share) * found + share * made_up
+        return mixed
 
     def sample(self, label: int, count: int, covariances: Tensor, generator: torch.Generator) -> Tensor:
         """Features as a class may have them, drawn from its Gaussian."""

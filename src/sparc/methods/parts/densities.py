@@ -3,6 +3,7 @@
 Shapes: N pictures, D features, C classes.
 """
 
+from dataclasses import replace
 from typing import NamedTuple, Self
 
 import torch
@@ -20,11 +21,10 @@ def described(method: Method, net: GrowingNet, pictures: ImageSet) -> tuple[Tens
 
     The method is in eval mode afterwards.
     """
-    method.eval()
-    mirrored = [pictures.images.flip(3)] if getattr(method.augment, "flip", False) else []
-    views = [pictures.images, *mirrored]
-    features = torch.cat([method.predict_batched(net, images) for images in views])
-    return features.to(method.device), pictures.labels.repeat(len(views)).to(method.device)
+    mirrored = [replace(pictures, images=pictures.images.flip(3))] if getattr(method.augment, "flip", False) else []
+    views = [pictures, *mirrored]
+    features = torch.cat([method.features_of(net, view) for view in views])
+    return features, pictures.labels.repeat(len(views)).to(method.device)
 
 
 class Densities(NamedTuple):

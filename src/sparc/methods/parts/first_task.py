@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
-from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
 from sparc.methods.method import Phase
 from sparc.methods.parts.single import SingleNet
@@ -20,12 +17,3 @@ class FirstTaskNet(SingleNet):
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
         return [] if task.index else [Phase(recipe)]
-
-    def one_pass(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.net(images)
-        return logits
-
-    def features_of(self, pictures: ImageSet) -> Tensor:
-        """[N, D], as they are when the net answers."""
-        self.eval()
-        return self.predict_batched(self.net.features, pictures.images)

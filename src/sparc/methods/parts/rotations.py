@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from sparc.errors import InputError
+
 TURNS = 4
 
 
@@ -12,6 +14,9 @@ def rotations(images: Tensor) -> Tensor:
     >>> rotations(torch.arange(4.0).view(1, 1, 2, 2))[1, 0].tolist()
     [[1.0, 3.0], [0.0, 2.0]]
     """
+    height, width = images.shape[2:]
+    if height != width:
+        raise InputError(f"pictures of {width} × {height} pixels cannot be turned by quarters: bring them to squares")
     return torch.stack([images.rot90(turns, (2, 3)) for turns in range(TURNS)], 1).flatten(0, 1)
 
 

@@ -3,7 +3,8 @@
 Goswami, Liu, Twardowski and van de Weijer, "FeCAM: Exploiting the Heterogeneity of Class Distributions in Exemplar-Free
 Continual Learning", NeurIPS 2023. Square roots of features are described by a mean and a covariance a class, which is
 shrunk twice and brought to a variance of 1 a feature. A picture is of the class to whose mean its Mahalanobis distance
-is least, both of them brought to length 1. The authors' stronger views of pictures (AutoAugment) are not here.
+is least, both of them brought to length 1. The authors raise the mean of features to the power, which is here the mean
+of powers, answer by the head after the first task, and have stronger views of pictures (AutoAugment).
 """
 
 from dataclasses import dataclass
@@ -53,9 +54,11 @@ class FeCAM(FirstTaskNet, Prepared[Directions]):
         self.gaussians = ClassGaussians(features, tied=False)
 
     def end_task(self, task: Task) -> None:
-        self.gaussians.add(self.evened(self.features_of(task.train)), task.train.labels)
+        self.gaussians.add(
+            self.tukey(self.features_of(self.net.features, task.train)), task.train.labels.to(self.device)
+        )
 
-    def evened(self, features: Tensor) -> Tensor:
+    def tukey(self, features: Tensor) -> Tensor:
         """Tukey's ladder of powers."""
         return features.double().clamp_min(0) ** self.settings.tukey
 
@@ -64,4 +67,4 @@ class FeCAM(FirstTaskNet, Prepared[Directions]):
         return Directions.of(self.gaussians.means, shrunk(self.gaussians.covariances(*shares), *shares))
 
     def logits(self, images: Tensor) -> Tensor:
-        return -self.ready().distances(self.evened(self.net.features(images))).float()
+        return -self.ready().distances(self.tukey(self.net.features(images))).float()

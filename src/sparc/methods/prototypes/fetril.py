@@ -25,7 +25,7 @@ class FeTrIL(FirstTaskNet):
     name = "fetril"
     title = "FeTrIL"
     paper = "Petit et al., WACV 2023"
-    recipe = Recipe(epochs=90, batch_size=128, lr=0.1, momentum=0.9, weight_decay=5e-4, milestones=(1 / 3, 2 / 3))
+    recipe = Recipe(epochs=90, batch_size=128, lr=0.1, momentum=0.9, weight_decay=1e-4, milestones=(1 / 3, 2 / 3))
 
     def __init__(self, settings: SingleNetSettings, *rest: Any) -> None:
         super().__init__(settings, *rest)
@@ -37,9 +37,9 @@ class FeTrIL(FirstTaskNet):
         self.register_buffer("bias", torch.zeros(0))
 
     def end_task(self, task: Task) -> None:
-        features, labels = self.features_of(task.train), task.train.labels
-        self.means.add(features, labels)
-        played = translated(features, labels, self.means.means.float(), task.classes.start)
+        features, labels = self.features_of(self.net.features, task.train).cpu(), task.train.labels
+        self.means.add(features.to(self.device), labels.to(self.device))
+        played = translated(features, labels, self.means.means.cpu().float(), task.classes.start)
         features, labels = torch.cat((features, played[0])), torch.cat((labels, played[1]))
         weight, bias = linear_svm(normalize(features, dim=1), labels, task.classes.stop)
         self.weight, self.bias = weight.to(self.device), bias.to(self.device)
@@ -63,7 +63,6 @@ def linear_svm(features: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, 
 
     if classes == 1:
         return torch.zeros(1, features.shape[1]), torch.zeros(1)
-    # The same solution as the authors', who solve the dual, and faster where pictures outnumber features.
     machine = LinearSVC(C=1.0, tol=1e-4, dual=False).fit(features.double().numpy(), labels.numpy())
     weight, bias = machine.coef_, machine.intercept_
     if classes == 2:  # of two classes it learns the second one alone

@@ -64,7 +64,7 @@ class PASS(SingleNet):
     def loss(self, batch: Batch) -> Tensor:
         images, labels = rotations(batch.images), rotation_labels(batch.labels)
         features = self.net.features(images)
-        loss = self.told_apart(features, labels, batch)
+        loss = self.cross_entropy(features, labels, batch)
         if not len(self.prototypes):
             return loss
         with torch.no_grad():
@@ -73,10 +73,10 @@ class PASS(SingleNet):
         return (
             loss
             + self.settings.distillation_weight * torch.dist(features, before)
-            + self.settings.prototype_weight * self.told_apart(prototypes, TURNS * classes, batch)
+            + self.settings.prototype_weight * self.cross_entropy(prototypes, TURNS * classes, batch)
         )
 
-    def told_apart(self, features: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+    def cross_entropy(self, features: Tensor, labels: Tensor, batch: Batch) -> Tensor:
         return batch.cross_entropy(self.net.head(features) / self.settings.temperature, labels)
 
     def drawn_prototypes(self, count: int) -> tuple[Tensor, Tensor]:
@@ -86,8 +86,7 @@ class PASS(SingleNet):
         return means + self.radius * noise, classes
 
     def end_task(self, task: Task) -> None:
-        self.eval()
-        features = self.predict_batched(self.net.features, task.train.images).to(self.device)
+        features = self.features_of(self.net.features, task.train)
         labels = task.train.labels.to(self.device)
         if not len(self.prototypes):
             self.radius.fill_(mean_deviation(features, labels))

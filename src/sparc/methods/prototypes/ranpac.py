@@ -27,7 +27,7 @@ class RanpacSettings(SingleNetSettings):
     random_features: int = 2000
     """Features after the random projection; the authors have 10,000, whose products take 800 MB."""
     ridge: float = 0.01
-    """Penalty on the weights, as a share of the features' mean square."""
+    """Penalty on the weights, as a share of the features' mean square; the authors choose one on held-out pictures."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,7 +52,7 @@ class RanPAC(FirstTaskNet, Prepared[Tensor]):
         self.ridge = RunningRidge(settings.random_features)
 
     def end_task(self, task: Task) -> None:
-        self.ridge.add(self.projected(self.features_of(task.train).to(self.device)), task.train.labels)
+        self.ridge.add(self.projected(self.features_of(self.net.features, task.train)), task.train.labels)
 
     def projected(self, features: Tensor) -> Tensor:
         return linear(features, self.projection).relu()

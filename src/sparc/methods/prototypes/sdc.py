@@ -4,7 +4,8 @@ Yu et al., "Semantic Drift Compensation for Class-Incremental Learning", CVPR 20
 feature is nearest. When a task is over, an old class's mean moves as the features of new pictures have moved that lay
 near it, the nearer the more. The net learns as in the table that SPARC's paper quotes (Goswami et al., "Resurrecting
 Old Classes with New Data for Exemplar-Free Continual Learning", CVPR 2024): a cosine head, cross-entropy over the new
-classes alone, and distillation of the old ones' answers, as in LwF.
+classes alone, and distillation of the old ones' answers, as in LwF. Later tasks take half of the epochs, at half the
+rate.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from sparc.nn.gaussians import ClassMeans
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import CosineHead
 
+LATER_MILESTONES = (0.45, 0.9)
 FAR = 1e-5
 """What the farthest picture weighs, where the nearest possible one weighs 1: so where all are far, all count alike."""
 
@@ -68,9 +70,8 @@ class SDC(SingleNet):
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
         if not self.teacher.classes:
             return [Phase(recipe)]
-        # Later tasks take half as long, in smaller steps.
-        later = replace(recipe, epochs=max(1, recipe.epochs // 2), lr=recipe.lr / 2, milestones=(0.45, 0.9))
-        return [Phase(later)]
+        milestones = LATER_MILESTONES if recipe.milestones else ()
+        return [Phase(replace(recipe, epochs=max(1, recipe.epochs // 2), lr=recipe.lr / 2, milestones=milestones))]
 
     def loss(self, batch: Batch) -> Tensor:
         logits, old = self.net(batch.images), self.teacher.classes
@@ -83,7 +84,6 @@ class SDC(SingleNet):
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        self.eval()
         after = self.seen_by(self.net, task.train)
         if len(self.means):
             before = self.seen_by(self.teacher, task.train)
@@ -92,15 +92,10 @@ class SDC(SingleNet):
         self.teacher.become(self.net)
 
     def seen_by(self, net: GrowingNet, pictures: ImageSet) -> Tensor:
-        features = self.predict_batched(net.features, pictures.images).to(self.device)
-        return normalize(features.double(), dim=1)
+        return normalize(self.features_of(net.features, pictures).double(), dim=1)
 
     def logits(self, images: Tensor) -> Tensor:
         return -self.means.distances(normalize(self.net.features(images), dim=1)).float()
-
-    def one_pass(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.net(images)
-        return logits
 
 
 def drift(distances: Tensor, moved: Tensor, sigma: float) -> Tensor:

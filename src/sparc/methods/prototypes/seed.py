@@ -4,7 +4,8 @@ Rypeść et al., "Divide and not forget: Ensemble of selectively trained experts
 first tasks train an expert each. Later ones fine-tune the one that already tells the new classes apart best, with its
 features held to where they were. After every task each expert describes the new classes by a Gaussian each, which stays
 as it is ever after. An expert shares its vote among the classes that it knows by their likelihoods; a class's votes are
-averaged over the experts that know it. Task-IL, too, chooses by these averages.
+averaged over the experts that know it. Task-IL, too, chooses by these averages. Fine-tuning takes half of the epochs,
+without weight decay.
 
 The default net has the filters of the authors' ResNet-32, 16-32-64, and their linear layer of 64 features behind them,
 but two blocks a layer instead of five. They also learn from stronger views, which are not here. Their covariances, of a

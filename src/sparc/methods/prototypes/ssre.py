@@ -5,6 +5,7 @@ task trains a ResNet. From the second on each 3×3 convolution but the stem has 
 branches and head alone are trained. A picture whose features are near to an old class's mean is held by that nearness
 to the features that it had, and counts for the new classes by what is left of it; the means themselves keep the head
 from forgetting old classes. What the net was before the task is the net without its branches, so no copy of it is kept.
+Later tasks take 0.6 of the epochs, at a fifth of the rate.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from torch import Generator, Tensor
 from torch.linalg import vector_norm
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import normalize
 
 from sparc.data.augment import Views
 from sparc.data.stream import Task
@@ -26,6 +27,7 @@ from sparc.nn.side_branch import SideBranchNet
 LATER_EPOCHS = 0.6
 """Of a later task, as a share of the first one's."""
 LATER_LR = 0.2
+"""Of a later task, as a multiple of the first one's."""
 
 
 @dataclass(frozen=True)
@@ -75,28 +77,26 @@ class SSRE(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         features = self.net.features(batch.images)
-        learned = self.told_apart(features, batch.labels, batch)
+        learned = self.cross_entropies(features, batch.labels, batch)
         if not self.net.folded:
             return learned.mean()
         before = self.net.features_before(batch.images)
-        near = nearness(features.double(), self.prototypes.means).float()
+        near = largest_cosine(features.double(), self.prototypes.means).float()
         moved: Tensor = vector_norm(features - before, dim=1)
         prototypes, classes = self.prototypes.draw(batch.recipe.batch_size, self.generator)
         return (
             ((1 - near) * learned).mean()
             + self.settings.distillation_weight * (near * moved).sum()
-            + self.settings.prototype_weight * self.told_apart(prototypes, classes, batch).mean()
+            + self.settings.prototype_weight * self.cross_entropies(prototypes, classes, batch).mean()
         )
 
-    def told_apart(self, features: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+    def cross_entropies(self, features: Tensor, labels: Tensor, batch: Batch) -> Tensor:
         """[B]: cross-entropy of each picture."""
-        logits = self.net.head(features) / self.settings.temperature
-        return cross_entropy(logits, labels, reduction="none", label_smoothing=batch.recipe.label_smoothing)
+        return batch.cross_entropy(self.net.head(features) / self.settings.temperature, labels, reduction="none")
 
     def end_task(self, task: Task) -> None:
         self.net.fold()
-        features = self.predict_batched(self.net.features, task.train.images)
-        self.prototypes.add(features.to(self.device), task.train.labels.to(self.device))
+        self.prototypes.add(self.features_of(self.net.features, task.train), task.train.labels.to(self.device))
 
     def set_trainable(self) -> None:
         self.net.requires_grad_(not self.net.folded)
@@ -108,10 +108,10 @@ class SSRE(Method):
         return logits
 
 
-def nearness(features: Tensor, prototypes: Tensor) -> Tensor:
+def largest_cosine(features: Tensor, prototypes: Tensor) -> Tensor:
     """[B]: the largest cosine between a picture's features, [B, D], and any of the prototypes, [C, D].
 
-    >>> nearness(torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 2.0], [5.0, 0.0]]))
+    >>> largest_cosine(torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 2.0], [5.0, 0.0]]))
     tensor([0.8000, 1.0000])
     """
     return (normalize(features, dim=1) @ normalize(prototypes, dim=1).T).amax(1)

@@ -8,7 +8,7 @@ loss that gives each class the same weight: in expectation, classes drawn equall
 
 The first task is learned five times as long as later ones. The kept pictures are drawn anew, balanced over the classes,
 when a task is over. The authors' views are stronger: crops of any size, and colours that are shifted. Here they are the
-benchmark's own.
+benchmark's own; and the head's batches are as large as the net's, where theirs are half as large.
 """
 
 from collections.abc import Sequence
@@ -44,17 +44,17 @@ class Co2lSettings(RehearsalSettings):
     replay_batch: ClassVar[int] = RehearsalSettings.replay_batch  # type: ignore[misc]
 
     temperature: float = 0.5
-    """By which likenesses are divided before they are contrasted."""
+    """By which similarities are divided in the contrastive loss."""
     current_temperature: float = 0.2
-    """The same before they are compared with what was thought of them before, for those of now."""
+    """By which the net's similarities are divided in the distillation."""
     past_temperature: float = 0.01
-    """And for those of then."""
+    """By which those of the net before the task are divided in the distillation."""
     distillation_weight: float = 1.0
-    """Weight of that comparison."""
+    """Weight of the distillation of similarities."""
     projection: int = 128
     """Numbers that views are compared by."""
     probe_lr: float = 1.0
-    """Learning rate of the head."""
+    """Learning rate of the head, when it is fitted to the net."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,9 +137,7 @@ class Co2L(SingleNet):
             features = self.net.features(batch.images)
         labels = torch.cat((batch.task.train.labels.to(self.device), self.buffer.labels))
         weights = class_weights(labels, self.net.classes)[batch.labels]
-        smoothing = batch.recipe.label_smoothing
-        each = cross_entropy(self.net.head(features), batch.labels, reduction="none", label_smoothing=smoothing)
-        return (weights * each).mean()
+        return (weights * batch.cross_entropy(self.net.head(features), reduction="none")).mean()
 
     def end_task(self, task: Task) -> None:
         self.net_before.become(self.net)
@@ -154,11 +152,11 @@ def relation_distillation(now: Tensor, before: Tensor, now_temperature: float, b
     >>> relation_distillation(views, views, 1.0, 1.0)  # ln 2, and twice the entropy of (e, 1) / (e + 1), over three
     tensor(0.6192)
     """
-    target = (likenesses(before) / before_temperature).softmax(1)
-    return cross_entropy(likenesses(now) / now_temperature, target)
+    target = (cosines(before) / before_temperature).softmax(1)
+    return cross_entropy(cosines(now) / now_temperature, target)
 
 
-def likenesses(vectors: Tensor) -> Tensor:
+def cosines(vectors: Tensor) -> Tensor:
     """[N, N − 1]: cosines of each with each other one."""
     unit, count = normalize(vectors, dim=1), len(vectors)
     others = ~torch.eye(count, dtype=torch.bool, device=vectors.device)

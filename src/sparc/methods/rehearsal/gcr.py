@@ -3,12 +3,14 @@
 Tiwari, Killamsetty, Iyer and Shenoy, "GCR: Gradient Coreset based Replay Buffer Selection for Continual Learning", CVPR
 2022. When a task is over, the buffer is chosen anew from what it held and from the task's pictures, the same number of
 each class: orthogonal matching pursuit takes one picture after another, with weights that are not negative, until the
-sum of their gradients is as near to that of all candidates as it gets. Gradients are those of the last layer, of the
-loss with which old pictures are replayed: DER++'s, in which each picture has its weight, and a contrast of two views.
+sum of their gradients is as near to that of all candidates as it gets; places that are left over are filled by chance,
+with weight 1. Gradients are those of the last layer, of DER++'s loss, with which old pictures are replayed, each by its
+weight; a contrast of two views is added to it.
 
 While a task is learned, what was chosen stays as it is; in the first task, where nothing has been chosen yet, a
 reservoir stands in. The authors choose from a sample of the task, which they replay from as well, with the logits that
-the net gave while it learned; here it is the whole task, with the logits that it gives in the end.
+the net gave while it learned; here it is the whole task, with the logits that it gives in the end. The contrast's
+weight and the ridge are this project's.
 
 Shapes: N pictures, C logits, D features.
 """
@@ -18,7 +20,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import cross_entropy, one_hot, pad
+from torch.nn.functional import one_hot, pad
 
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_positive
@@ -33,7 +35,7 @@ class GcrSettings(DerppSettings):
     gamma: float = 0.1
     """Weight of the contrast between replayed pictures."""
     temperature: float = 0.07
-    """By which likenesses are divided before they are contrasted."""
+    """By which similarities are divided in the contrastive loss."""
     ridge: float = 0.001
     """How strongly weights are kept small when gradients are matched, as a share of a gradient's mean square."""
 
@@ -88,9 +90,8 @@ class GCR(DERpp):
             errors = squared_errors(self.net(self.augment(raw_images, self.generator)), stored)
             loss = loss + self.alpha * (weights * errors).mean()
             raw_images, labels, _, weights = self.buffer.draw(self.replay_batch)
-            said, smoothing = self.net(self.augment(raw_images, self.generator)), batch.recipe.label_smoothing
-            each = cross_entropy(said, labels, reduction="none", label_smoothing=smoothing)
-            loss = loss + self.beta * (weights * each).mean()
+            said = self.net(self.augment(raw_images, self.generator))
+            loss = loss + self.beta * (weights * batch.cross_entropy(said, labels, reduction="none")).mean()
             if self.settings.gamma:
                 loss = loss + self.settings.gamma * self.contrast()
         if not batch.task.index:

@@ -6,8 +6,8 @@ Two terms, each on pictures replayed for it, keep it smooth there: the estimates
 down, and towards budgets, which start as the fresh net has them on the first task's pictures, and are learned. So the
 paper says; in the authors' code they stay where they start.
 
-The maps are the picture itself, the stem's, and those that the layers end with before their ReLU, so the net is a
-ResNet.
+The authors' own example starts from a pre-trained net, which this does not. The maps are the picture itself, the
+stem's, and those that the layers end with before their ReLU, so the net is a ResNet.
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ class LiderSettings(RehearsalSettings):
     replay_batch: int = 64
     """Pictures replayed at every step, for each of the terms."""
     lipschitz_weight: float = 0.3
-    """Weight of the estimates themselves."""
+    """Weight of the layers' Lipschitz estimates, which are to be small."""
     budget_weight: float = 0.5
-    """Weight of their distance to their budgets."""
+    """Weight of the distance between the layers' Lipschitz estimates and their budgets."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,9 +98,9 @@ class LiderDERpp(LiDER, DERpp):
 @dataclass(frozen=True)
 class LiderErAceSettings(LiderSettings, ErAceSettings):
     lipschitz_weight: float = 0.1
-    """Weight of the estimates themselves."""
+    """Weight of the layers' Lipschitz estimates, which are to be small."""
     budget_weight: float = 0.3
-    """Weight of their distance to their budgets."""
+    """Weight of the distance between the layers' Lipschitz estimates and their budgets."""
 
 
 class LiderERACE(LiDER, ERACE):

@@ -126,6 +126,10 @@ class OCDNet(WholeHead, Rehearsal):
 class HeadWithoutBias(Head):
     """The bias takes no part."""
 
+    def __init__(self, features: int, classes: int, generator: Generator) -> None:
+        super().__init__(features, classes, generator)
+        self.bias.data.zero_()
+
     def forward(self, features: Tensor) -> Tensor:
         return linear(features, self.weight)
 

@@ -9,7 +9,8 @@ new pictures alone. The last task needs no rewinding, where it is known to be th
 
 A moving average of the net tells it what to say of old pictures; the net itself answers, as in the figures that the
 authors print. New pictures compete over their own task's classes. Stem, first layer, shortcuts and head are trained by
-all; the head has room for all classes that will ever come, where their number is known.
+all; the head has room for all classes that will ever come, where their number is known. Pictures are kept by a plain
+reservoir, where the authors' is balanced and minds their loss, and filters are counted as active on new pictures alone.
 """
 
 from collections.abc import Sequence
@@ -71,7 +72,8 @@ class TriReSettings(RehearsalSettings):
             check_share(f"--{name.replace('_', '-')}", getattr(self, name))
         if self.retain_share + self.revise_share > 1:
             raise InputError(
-                f"--retain-share {self.retain_share:g} and --revise-share {self.revise_share:g} are more than a whole"
+                f"--retain-share {self.retain_share:g} and --revise-share {self.revise_share:g} are more than a whole: "
+                "lower one of them"
             )
         check_positive("--revise-lr", self.revise_lr)
         check_not_negative("--reg-weight", self.reg_weight)
