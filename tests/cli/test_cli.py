@@ -69,14 +69,14 @@ def test_methods_are_listed_with_what_they_cost(
     monkeypatch.setattr(METHODS, "classes", {"sparc": METHODS.find("sparc")})
     assert main(["methods", "--costs"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" sparc")]
-    assert line.split()[-4:] == ["1.04", "M", "1F", "1B"]
+    assert line.split()[-6:] == ["1.04", "M", "4.2", "MB", "1F", "1B"]
 
 
 @pytest.mark.parametrize("columns", ["80", "110", "150"])
 def test_costs_cut_no_name_short(
     columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    costs = {"parameters": 104_649_972, "passes": {"forward": 2.98, "backward": 1.99}}
+    costs = {"parameters": 104_649_972, "bytes": 418_599_888, "passes": {"forward": 2.98, "backward": 1.99}}
     monkeypatch.setattr(methods, "costs_of", lambda method: costs)
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["methods", "--costs"]) == 0

@@ -33,6 +33,7 @@ def small_settings(kind: type[Method], **settings: object) -> Settings:
         "samples": 100,
         "projection": 8,
         "features": 8,
+        "draws": 2,
     }
     # Averages that answer and follow now and then would hardly have moved after so few steps.
     fewer |= {"rate": 1.0, "stable_rate": 1.0}

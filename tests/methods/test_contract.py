@@ -32,7 +32,15 @@ def nets(kind: type[Method]) -> list[dict[str, str]]:
 NETS = [(kind, net) for kind in METHODS.classes.values() for net in nets(kind)]
 
 
-@pytest.mark.parametrize(("kind", "net"), NETS, ids=[" ".join((kind.name, *net.values())) for kind, net in NETS])
+@pytest.mark.parametrize(
+    ("kind", "net"),
+    [
+        # The other net is much the same to all who can have it.
+        pytest.param(kind, net, marks=pytest.mark.long if "separable" in net.values() and kind.name != "sgd" else ())
+        for kind, net in NETS
+    ],
+    ids=[" ".join((kind.name, *net.values())) for kind, net in NETS],
+)
 def test_it_learns_a_task_well_above_chance(kind: type[Method], net: dict[str, str], coloured: Stream) -> None:
     """On every backbone, and in colour: maps of several channels can lie in memory in two ways."""
     task, augment = coloured[0], Augment.fitted(coloured[0].train)
@@ -189,6 +197,8 @@ def test_the_numbers_it_keeps_are_those_of_its_state(kind: type[Method], stream:
     ]
     numbers = sum(value.numel() for value in kept)
     assert sum(method.parameters_by_owner().values()) == numbers
+    if kind.keeps_by_pictures:
+        return
     expected = count_kept(kind, stream.sizes, small_settings(kind), 1, (8, 8))
     assert expected == (numbers, sum(value.nbytes for value in kept)), "known without learning anything"
 

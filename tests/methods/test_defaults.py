@@ -6,6 +6,15 @@ import pytest
 
 from sparc.methods import METHODS
 
+PACKED = {
+    "epochs": 100,
+    "lr": 0.01,
+    "momentum": 0.9,
+    "nesterov": True,
+    "weight_decay": 4e-5,
+    "milestones": (0.5, 0.8),
+    "goal": None,
+}
 FROM_SCRATCH = {"batch_size": 128, "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
 DEFAULTS = {
     "joint": {"lr": 0.1},
@@ -136,6 +145,52 @@ DEFAULTS = {
         "clip_norm": 1,
         "features": 64,
     },
+    "nispa": {
+        "epochs": 125,
+        "batch_size": 64,
+        "lr": 2e-3,
+        "optimizer": "adam",
+        "sparsity": 0.9,
+        "phase_epochs": 5,
+        "margin": 2.5,
+    },
+    "clnp": {"lr": 1e-3, "optimizer": "adam", "l1": 1e-5, "margin": 1, "step": 0.02},
+    "wsn": {"epochs": 200, "batch_size": 64, "lr": 1e-3, "optimizer": "adam", "share": 0.5},
+    "cpg": PACKED,
+    "pae": PACKED,
+    "sparcl-ewc": {
+        "lr": 0.03,
+        "schedule": "cosine",
+        "sparsity": 0.75,
+        "turnover": 0.01,
+        "gradient_sparsity": 0.8,
+        "removed": 0.3,
+        "lam": 0.3,
+        "gamma": 1.0,
+    },
+    "alasso": {
+        "epochs": 20,
+        "batch_size": 256,
+        "lr": 1e-3,
+        "optimizer": "adam",
+        "lam": 1.0,
+        "a": 1.8,
+        "epsilon": 1e-6,
+        "xi": 0.1,
+    },
+    "ucb": {"epochs": 200, "batch_size": 64, "lr": 0.01, "draws": 10, "rho": -3.0, "pi": 0.25},
+    "gpm": {"epochs": 200, "batch_size": 64, "lr": 0.01, "energy": 0.97, "energy_growth": 0.003},
+    "bmkp": {
+        "epochs": 100,
+        "batch_size": 128,
+        "lr": 0.05,
+        "milestones": (0.45, 0.9),
+        "width": 20 / 64,
+        "samples": 500,
+        "first_energy": 0.95,
+        "energy": 0.96,
+        "lam": 1.0,
+    },
     "sparc": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99, "kappa": 5.0},
     "chorus": {
         "epochs": 20,
@@ -156,6 +211,7 @@ USUAL = {"epochs": 50, "batch_size": 32, "optimizer": "sgd", "momentum": 0, "wei
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_defaults_are_the_authors(name: str) -> None:
+    assert set(DEFAULTS) == set(METHODS.classes)
     method = METHODS.find(name)
     expected = {**USUAL, **DEFAULTS[name]}
     given = {**asdict(method.recipe), **asdict(method.Settings())}

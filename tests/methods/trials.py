@@ -1,12 +1,10 @@
-"""Methods of two kinds that are still to come, in their smallest form: what the contract has to carry.
+"""A method of a kind that is still to come, in its smallest form: what the contract has to carry.
 
-Each keeps to its idea and leaves out what does not bear on the contract; none of them is measured by anybody.
+It keeps to its idea and leaves out what does not bear on the contract; it is measured by nobody.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -14,53 +12,9 @@ from torch.nn.functional import interpolate, normalize
 
 from sparc.data.augment import Views
 from sparc.data.stream import Task
-from sparc.methods import Batch, Method, Phase, Recipe, Settings
-from sparc.methods.parts.single import SingleNet, SingleNetSettings
+from sparc.methods import Batch, Method, Recipe, Settings
 from sparc.nn.head import Head
 from sparc.nn.pretrained import Pretrained
-from sparc.nn.resizable_buffers import TensorList
-from sparc.train import accuracy
-
-
-class NISPA(SingleNet):
-    """As many rounds as accuracy allows, each of which frees some weights; what older tasks need takes no step."""
-
-    recipe = Recipe(lr=0.05)
-    most_rounds, step = 4, 0.2
-
-    def __init__(self, settings: SingleNetSettings, *rest: Any) -> None:
-        super().__init__(settings, *rest)
-        self.weights = [weight for weight in self.net.parameters() if weight.ndim == 4]
-        self.stable = TensorList(len(self.weights))
-        self.stable.set([torch.zeros_like(weight, dtype=torch.bool) for weight in self.weights])
-        self.accuracies: Tensor
-        self.register_buffer("accuracies", torch.empty(0))
-
-    def begin_task(self, task: Task) -> None:
-        super().begin_task(task)
-        self.accuracies = torch.empty(0)
-        self.task = task
-
-    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        over = len(self.accuracies)
-        fallen = over > 1 and self.accuracies[-1] < self.accuracies.max() - 20
-        rounds = over if fallen or over == self.most_rounds else over + 1
-        return [Phase(recipe, f"round {number + 1}", end=lambda: self.judge(task)) for number in range(rounds)]
-
-    def judge(self, task: Task) -> None:
-        self.net.eval()
-        said = self.predict_batched(self.net, task.train.images).argmax(1)
-        self.accuracies = torch.cat((self.accuracies, torch.tensor([accuracy(said, task.train.labels)])))
-
-    def before_step(self) -> None:
-        for weight, stable in zip(self.weights, self.stable, strict=True):
-            assert weight.grad is not None
-            weight.grad.masked_fill_(stable, 0)
-
-    @torch.no_grad()
-    def end_task(self, task: Task) -> None:
-        for weight, stable in zip(self.weights, self.stable, strict=True):
-            stable |= weight.abs() > weight.abs().quantile(1 - self.step * (task.index + 1))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from sparc.cli.parse import parse
 from sparc.cli.progress import Display
 from sparc.cli.threads import use_threads
 from sparc.methods import METHODS, Method
-from sparc.methods.parts.single import NetSettings
 from sparc.report.tables import plain_table
 from sparc.train import count_kept, measure_work
 
@@ -24,7 +23,8 @@ LEGEND = {
     "buffer": "pictures kept, unless --buffer-size says otherwise",
     "told": "what it must be told: the task, at test time, so there is no Class-IL accuracy; or how many tasks or "
     "classes there will be",
-    "params": "numbers kept after Seq-CIFAR100 in 5 tasks, copies and masks included",
+    "params": "numbers kept after Seq-CIFAR100 in 5 tasks, copies and masks included; – where that "
+    "follows from the pictures",
     "bytes": "of these numbers, of which some are in double precision and masks a byte each",
     "passes": "work of a training step, forward and backward, in passes of its batch through the net",
 }
@@ -81,8 +81,10 @@ def cells(method: dict[str, Any]) -> dict[str, str]:
         "from": method["paper"],
     }
     if "passes" in method:
-        row["params"] = f"{method['parameters'] / 1e6:.2f} M"
-        row["bytes"] = f"{method['bytes'] / 1e6:.1f} MB"
+        row["params"], row["bytes"] = "–", "–"
+        if method["parameters"] is not None:
+            row["params"] = f"{method['parameters'] / 1e6:.2f} M"
+            row["bytes"] = f"{method['bytes'] / 1e6:.1f} MB"
         row["passes"] = "{forward:.3g}F {backward:.3g}B".format(**method["passes"])
     return row
 
@@ -106,8 +108,10 @@ def about(method: type[Method]) -> dict[str, Any]:
 def costs_of(method: type[Method]) -> dict[str, Any]:
     """Parameters at the method's own width; passes, which do not depend on it, with a narrow net."""
     settings = method.Settings()
-    narrow = replace(settings, width=1 / 8) if isinstance(settings, NetSettings) else settings
+    narrow: Any = replace(settings, **{"width": 1 / 8}) if hasattr(settings, "width") else settings
     work = measure_work(method, settings=narrow, image_size=(16, 16))
     passes = {"forward": work.forward, "backward": work.backward}
+    if method.keeps_by_pictures:
+        return {"parameters": None, "bytes": None, "passes": passes}
     kept = count_kept(method, SIZES, settings)
     return {"parameters": kept.numbers, "bytes": kept.bytes, "passes": passes}

@@ -6,7 +6,7 @@ them, each with an auto-encoder of 64 hidden units a task. PNNs are counted as t
 stores them: every column has room for all classes, and copies of all columns before it.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import torch
@@ -48,7 +48,8 @@ def measured_work(method: type[Method]) -> Work:
 
 def _with_net(method: type[Method], net: NetSettings) -> Settings:
     settings = method.Settings()
-    return replace(settings, width=net.width, depth=net.depth) if isinstance(settings, NetSettings) else settings
+    known = {each.name for each in fields(settings)}
+    return replace(settings, **{name: getattr(net, name) for name in ("width", "depth") if name in known})
 
 
 def backbone_of(method: type[Method] | None, settings: Settings) -> Backbone:

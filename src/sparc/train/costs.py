@@ -23,7 +23,7 @@ EPOCHS = 2
 """Enough for phases that are half as long as others."""
 
 
-LARGEST_BATCH = 64
+LARGEST_BATCH = 16
 """What is done with each two pictures of a batch is little beside a net's work, but not so beside a narrow one's."""
 
 
@@ -49,6 +49,9 @@ def measure_work(
     """Of so many tasks of two classes, a batch each; a narrow net tells it as well as a wide one."""
     batch_size = min(kind.recipe.batch_size, LARGEST_BATCH)
     recipe = replace(kind.recipe, epochs=EPOCHS, batch_size=batch_size)
+    settings = settings or kind.Settings()
+    if replayed := vars(settings).get("replay_batch"):
+        settings = replace(settings, **{"replay_batch": max(1, replayed * batch_size // kind.recipe.batch_size)})
     trainer = _CountingTrainer(_new(kind, settings, channels, image_size), recipe)
     for task in _tasks([2] * tasks, channels, image_size, pictures=batch_size):
         trainer.learn(task)
