@@ -67,6 +67,7 @@ def test_methods_are_listed_with_what_they_cost(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(METHODS, "classes", {"sparc": METHODS.find("sparc")})
+    monkeypatch.setenv("COLUMNS", "110")
     assert main(["methods", "--costs"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" sparc")]
     assert line.split()[-6:] == ["1.04", "M", "4.2", "MB", "1F", "1B"]

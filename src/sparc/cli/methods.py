@@ -17,6 +17,8 @@ SIZES = [20] * 5
 """Seq-CIFAR100 in 5 tasks, on which the paper counts parameters."""
 WIDE = 110
 """Columns of a terminal that has room for titles, which are the names in other letters."""
+NARROW = 100
+"""Columns of one that has no room for bytes beside numbers."""
 WIDE_WITH_COSTS = 150
 """Columns of one that has room for all there is; costs take the place of papers in others."""
 LEGEND = {
@@ -54,6 +56,8 @@ def main(arguments: list[str]) -> int:
     rows = [cells(each) for each in listed]
     narrow = console.width < (WIDE_WITH_COSTS if given.costs else WIDE)
     left_out = {"method", "from"} if narrow and given.costs else {"method"} if narrow else set()
+    if console.width < NARROW:
+        left_out |= {"bytes"}
     columns = [column for column in rows[0] if column not in left_out]
     table = plain_table("Methods", *columns, words=True)
     table.padding = (0, 1, 0, 0)

@@ -7,6 +7,7 @@ most like it, less that class's mean and plus its own. The authors' second train
 here.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,9 @@ def linear_svm(features: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, 
 
     if classes == 1:
         return torch.zeros(1, features.shape[1]), torch.zeros(1)
-    machine = LinearSVC(C=1.0, tol=1e-4, dual=False).fit(features.double().numpy(), labels.numpy())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")  # there may be few pictures of each
+        machine = LinearSVC(C=1.0, tol=1e-4, dual=False).fit(features.double().numpy(), labels.numpy())
     weight, bias = machine.coef_, machine.intercept_
     if classes == 2:  # of two classes it learns the second one alone
         weight, bias = np.concatenate((-weight, weight)), np.concatenate((-bias, bias))
