@@ -111,6 +111,7 @@ class SSRE(Method):
 def largest_cosine(features: Tensor, prototypes: Tensor) -> Tensor:
     """[B]: the largest cosine between a picture's features, [B, D], and any of the prototypes, [C, D].
 
+    >>> import torch
     >>> largest_cosine(torch.tensor([[3.0, 4.0], [2.0, 0.0]]), torch.tensor([[0.0, 2.0], [5.0, 0.0]]))
     tensor([0.8000, 1.0000])
     """
