@@ -88,7 +88,7 @@ def test_missing_pictures_are_told_once_and_before_the_work(tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--methods", "sparc,sdg"], "unknown method “sdg”: did you mean sgd?"),
+        (["--methods", "sparc,sgdd"], "unknown method “sgdd”: did you mean sgd?"),
         (["--methods", ""], "--methods names none"),
         (["--methods", "derpp"], "unknown method “derpp”: did you mean der++?"),
         (["--set", "epochs"], "“epochs” sets nothing: write NAME=VALUE"),

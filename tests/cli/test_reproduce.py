@@ -50,7 +50,8 @@ def test_the_list_for_machines(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert rows["figure-stability-alpha"]["data"] == {"cifar100": "there"}
     assert rows["table-miniimagenet"]["data"] == {"miniimagenet": "missing"}
     assert rows["table-non-exemplar"]["data"] == {"tinyimagenet": "to be fetched"}
-    assert "CLS-ER" in rows["table-results"]["methods missing"]
+    assert rows["table-results"]["methods missing"] == []
+    assert "L2P" in rows["table-efficiency"]["methods missing"]
     assert rows["table-results"]["hours"] > rows["table-non-exemplar"]["hours"] > 1
 
 
