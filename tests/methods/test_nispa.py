@@ -229,7 +229,7 @@ def test_a_tenth_is_held_out_unless_the_stream_holds_out_some(stream: Stream, sp
     assert phase.images is not None
     assert pictures(phase.images()) == pictures(learned_from)
     own = Stream(splits, [2, 3, 1], validation=0.25)[1]
-    assert method.split(own) == (own.train, own.validation)
+    assert not pictures(own.validation) & (pictures(method.split(own)[0]) | pictures(method.split(own)[1]))
 
 
 def test_one_picture_a_class_is_learned_and_judged_by(stream: Stream) -> None:

@@ -8,6 +8,12 @@ from typing import ClassVar, Literal
 from sparc.errors import InputError, check_choices, check_not_negative, check_positive
 
 
+def check_plain_steps(recipe: "Recipe", method: str) -> None:
+    """Refuse steps that do not go along the gradient, for a method that has changed it."""
+    if recipe.optimizer != "sgd":
+        raise InputError(f"--optimizer {recipe.optimizer} would undo what {method} does to gradients: leave it at sgd")
+
+
 @dataclass(frozen=True)
 class Recipe:
     renamed: ClassVar[Mapping[str, str]] = {"batch": "batch_size"}

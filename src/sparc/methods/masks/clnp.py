@@ -29,9 +29,9 @@ class ClnpSettings(PlainConvSettings):
     l1: float = 1e-5
     """Weight of the sum of all weights' sizes in the loss."""
     margin: float = 1.0
-    """How much accuracy may be given up with the units, in percent."""
+    """How much accuracy may be given up with the units, in percentage points."""
     step: float = 0.02
-    """By how much the threshold rises at a time."""
+    """By how much the threshold on a unit's mean activity rises at a time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

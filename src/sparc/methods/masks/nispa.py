@@ -42,7 +42,7 @@ class NispaSettings(PlainConvSettings):
     phase_epochs: int = 5
     """Epochs between two choices of stable units; fewer where a task would not have two phases."""
     margin: float = 2.5
-    """By how much accuracy may fall below its best, in percent."""
+    """By how much accuracy may fall below its best, in percentage points."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -45,9 +45,10 @@ class SparclEwcSettings(OewcSettings):
     sparsity: float = 0.75
     """Share of each sparse layer's weights that are 0."""
     turnover: float = 0.01
-    """Share of them that come to life when a task begins, and that die and come to life at each later stretch."""
+    """Share of each sparse layer's weights that come to life when a task begins, and that die and come to life at each
+    later stretch."""
     gradient_sparsity: float = 0.8
-    """Share of them that take no step."""
+    """Share of each sparse layer's weights, dead ones among them, that take no step; no effect up to --sparsity."""
     removed: float = 0.3
     """Share of a task's pictures that are left out in the end."""
 
@@ -142,11 +143,12 @@ class SparclEWC(OnlineEWC):
     @torch.no_grad()
     def move_mask(self, shrink_to: float, grow_to: float) -> None:
         """Let weights die until so large a share is dead, then come to life until no larger one is."""
-        moved = []
+        moved, survivors = [], []
         for weight, live, pull, gradient in zip(self.weights(), self.live, self.pulls(), self.gradients, strict=True):
             slopes = pull.abs() + gradient.abs() if len(gradient) else pull.abs()
             live = largest(weight.abs() + GRADIENT_WEIGHT * slopes, live, round((1 - shrink_to) * live.numel()))
             weight.mul_(live)
+            survivors.append(live)
             missing = round((1 - grow_to) * live.numel()) - int(live.sum())
             drawn = torch.randperm(int((~live).sum()), generator=self.generator).to(live.device)
             moved.append(live.masked_scatter(~live, drawn < missing))
@@ -154,7 +156,7 @@ class SparclEWC(OnlineEWC):
         self.steps.zero_()
         if self.has_learned:
             importance = list(self.importance)
-            for number, live in zip(self.sparse, self.live, strict=True):
+            for number, live in zip(self.sparse, survivors, strict=True):
                 importance[number].mul_(live)
 
     def pulls(self) -> list[Tensor]:

@@ -7,7 +7,8 @@ choice is kept, a bit a weight, so the task must be known at test time.
 
 The net is our ResNet, where the authors have AlexNet for CIFAR-100. Each task has batch norms of its own, with weights,
 biases and running statistics; those of the authors' ResNet have neither, and take a test batch's statistics. Rate,
-batch and epochs are the authors', but their rate is halved whenever six epochs bring nothing; ours stays.
+batch and epochs are the authors', but their rate is halved whenever six epochs bring nothing, and the best epoch on
+held-out pictures counts; ours stays, and the last one counts.
 """
 
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ from sparc.nn.plain_conv import LAYERS, PlainConv, first_weights
 from sparc.nn.resizable_buffers import TensorList
 
 HELD_OUT = 0.1
-"""Share of a task's pictures that tell how many units it needs, where the stream holds out none."""
+"""Share of a task's pictures that tell how many units it needs."""
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,10 @@ class StableUnits(Method):
         self.zero_grad()
 
     def split(self, task: Task) -> tuple[ImageSet, ImageSet]:
-        """What a task is learned from and what tells how well: the stream's, or some held out here, or all there are.
+        """What a task is learned from and what tells how well: some are held out, or all there are tell it.
 
-        Always the same pictures of the same task.
+        Always the same pictures of the same task; those that the stream holds out are for whoever compares methods.
         """
-        if len(task.validation):
-            return task.train, task.validation
         held_out = hold_out(task.train.labels, HELD_OUT)
         return (task.train.take(~held_out), task.train.take(held_out)) if held_out.any() else (task.train, task.train)
 

@@ -27,7 +27,7 @@ from sparc.data.stream import Task
 from sparc.errors import check_not_negative
 from sparc.methods.method import Batch, Phase
 from sparc.methods.parts.bases import BasesSettings, NetWithBases, check_energy, projected
-from sparc.methods.recipe import Recipe
+from sparc.methods.recipe import Recipe, check_plain_steps
 from sparc.nn.functions import pixel_rows
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import Conv
@@ -46,7 +46,7 @@ class BmkpSettings(BasesSettings):
     first_energy: float = 0.95
     """Share of the energy of a layer's outputs that its basis holds after the first task."""
     energy: float = 0.96
-    """The same after later ones."""
+    """Share of the energy of a layer's outputs that its basis holds after each later task."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,6 +94,10 @@ class BMKP(NetWithBases):
         self.register_buffer("within", torch.tensor(False))
         """Whether the task at hand has got to where it is trained within the bases' spans."""
 
+    def set_trainable(self) -> None:
+        super().set_trainable()
+        self.memory.to(self.device)
+
     def vector_size(self, conv: Conv) -> int:
         return conv.out_channels
 
@@ -107,6 +111,7 @@ class BMKP(NetWithBases):
             norm.reset_parameters()
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        check_plain_steps(recipe, self.name)
         return [
             Phase(recipe, loss=self.free_loss, end=partial(self.project, task)),
             Phase(recipe, "retrain"),

@@ -8,9 +8,11 @@ must be known at test time.
 
 Here the net is a ResNet. Batch norm's scales and shifts stay as the first task has left them, as in the authors' code,
 and so do its running statistics: theirs are taken from each batch anew, at test time too. Their rate is halved when
-they see no progress on held-out pictures; here it stays.
+they see no progress on held-out pictures, and the best epoch there counts; here it stays, and the last one counts.
+Where maps are large, the first few pictures alone show in which space a layer's inputs lie.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,8 +21,9 @@ from torch import Tensor
 
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative
+from sparc.methods.method import Phase
 from sparc.methods.parts.bases import BasesSettings, NetWithBases, check_energy, patches, projected
-from sparc.methods.recipe import Recipe
+from sparc.methods.recipe import Recipe, check_plain_steps
 from sparc.nn.resnet import Conv
 
 MOST_VECTORS = 10_240
@@ -50,6 +53,10 @@ class GPM(NetWithBases):
     def __init__(self, settings: GpmSettings, *rest: Any) -> None:
         super().__init__(settings, *rest)
         self.energy, self.energy_growth = settings.energy, settings.energy_growth
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        check_plain_steps(recipe, self.name)
+        return super().phases(task, recipe)
 
     def vector_size(self, conv: Conv) -> int:
         return conv.weight[0].numel()

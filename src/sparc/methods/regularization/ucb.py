@@ -2,17 +2,17 @@
 
 Ebrahimi et al., "Uncertainty-Guided Continual Learning with Bayesian Neural Networks", ICLR 2020. All parameters, batch
 norm's too, have a mean and a deviation softplus(ρ), learned by Bayes by backprop from several draws of them a step.
-From the second task on, the learning rate of a mean is multiplied by the deviation that it had when the task began.
-The means answer. Every task has a head of its own, so the task must be known at test time.
+From the second task on, the learning rate of a mean is multiplied by the deviation that it had when the task began. The
+means answer. Every task has a head of its own, so the task must be known at test time.
 
 The net is a ResNet, which starts as the authors' does, with means of deviation 0.1, but for batch norm's scales and
 shifts, which are 1 and 0 as usual. The loss has their weights: 0.05 for each of 64 pictures, and 0.001 for the
 divergence from the prior, spread over the task's batches; in their code no gradient comes from that, here it does. New
 heads, which their code leaves as they were drawn, learn at the full rate. Their rate is divided by 3 when they see no
-progress on held-out pictures; here it stays.
+progress on held-out pictures; here it stays, and the last epoch counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,9 +23,9 @@ from torch.nn.functional import softplus
 from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_not_negative, check_positive
-from sparc.methods.method import Batch, Method
+from sparc.methods.method import Batch, Method, Phase
 from sparc.methods.parts.single import NetSettings
-from sparc.methods.recipe import Recipe
+from sparc.methods.recipe import Recipe, check_plain_steps
 from sparc.nn.bayesian import BayesianHeads, draw, spread
 from sparc.nn.resnet import ResNet
 
@@ -38,7 +38,7 @@ class UcbSettings(NetSettings):
     draws: int = 10
     """Draws of all weights at every step, each of which is a pass through the net."""
     rho: float = -3.0
-    """ρ where it starts."""
+    """ρ at the start: weights have a deviation of log(1 + e^ρ), which is 0.05 at −3."""
     pi: float = 0.25
     """π: how much of the prior is the wide one of its two Gaussians."""
     kl_weight: float = 1e-3
@@ -50,6 +50,8 @@ class UcbSettings(NetSettings):
         if not 0 < self.pi < 1:
             raise InputError(f"--pi {self.pi:g} must lie between 0 and 1")
         check_not_negative("--kl-weight", self.kl_weight)
+        if not -50 <= self.rho <= 50:
+            raise InputError(f"--rho {self.rho:g} leaves no deviation to learn from: choose from -50 to 50")
 
 
 class UCB(Method):
@@ -92,6 +94,10 @@ class UCB(Method):
         if len(self.heads):
             self.rates = softplus(self.rho.detach())
         self.heads.add(len(task.classes))
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        check_plain_steps(recipe, self.name)
+        return super().phases(task, recipe)
 
     def loss(self, batch: Batch) -> Tensor:
         head, labels = self.heads.of(-1), batch.labels - batch.task.classes.start
