@@ -126,10 +126,8 @@ class Graph:
         readout, parts = self.net.readout, []
         if logits:
             rest = self.weight(f"{name}.rest", readout.rest(by_trust).clamp_min(NEVER)[None])
-            heard = [
-                self.scaled(f"{name}.{each}", each, head.trust) if by_trust else each
-                for each, head in zip(logits, readout.heads, strict=True)
-            ]
+            trust = readout.head_trust(by_trust)
+            heard = [self.scaled(f"{name}.{each}", each, trust) if by_trust else each for each in logits]
             best = self.node(f"{name}.best", "Max", rest, *heard)
             parts.append(self.scaled(f"{name}.weighed", best, HEAD_WEIGHT) if posteriors else best)
         if posteriors:

@@ -13,6 +13,7 @@ from sparc.methods.sparc.chorus import Chorus, ChorusSettings
 from sparc.nn.chorus import Voice
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
+from sparc.nn.readout import Layer, Readout
 from sparc.train import Trainer
 from tests.methods.contract import new
 
@@ -132,3 +133,15 @@ def test_projections_are_the_same_in_all_versions() -> None:
     """Files of models hold what was projected, and not the projection."""
     signs = Voice(features=16, kept=4, seed=1).projection().sign()
     assert signs[:3].tolist() == [[1, 1, -1, 1], [1, 1, 1, 1], [1, -1, -1, -1]]
+
+
+def test_a_head_that_is_trusted_less_is_not_outvoted_whatever_it_says() -> None:
+    """What two heads say of a picture alike counts alike, though one has learned from fewer pictures."""
+    first, second = (
+        Layer(torch.eye(2), torch.zeros(2), torch.tensor(classes), trust)
+        for classes, trust in (([0, 1], 0.25), ([2, 3], 1.0))
+    )
+    undecided = Layer(torch.zeros(4, 1), torch.zeros(4), torch.arange(4))
+    said = torch.tensor([[3.0, 0.0]])
+    scores = Readout(4, [first, second], [undecided], [[0, 1], [2, 3]])([said, said, torch.zeros(1, 1)])
+    torch.testing.assert_close(scores[:, :2], scores[:, 2:])
