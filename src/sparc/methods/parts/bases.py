@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor, nn
@@ -19,8 +18,8 @@ from torch.nn.functional import normalize, unfold
 from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_positive
-from sparc.methods.method import Batch, Method
 from sparc.methods.parts.single import NetSettings
+from sparc.methods.parts.task_heads import TaskHeads
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import Conv, ResNet
@@ -99,12 +98,10 @@ def check_energy(flag: str, value: float) -> None:
         raise InputError(f"{flag} {value:g} must be above 0 and at most 1")
 
 
-class NetWithBases(Method):
+class NetWithBases(TaskHeads):
     """One ResNet with a head a task, and a basis for each of its convolutions; the task is known at test time."""
 
-    needs_task_id = True
     keeps_by_pictures = True
-    frozen_parts: ClassVar[tuple[str, ...]] = ("heads",)
 
     def __init__(
         self, settings: BasesSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
@@ -113,7 +110,6 @@ class NetWithBases(Method):
         self.samples = settings.samples
         self.net = ResNet(channels, image_size, settings.width, settings.depth, generator)
         self.heads = Heads(self.net.head.in_features, generator)
-        """One a task, instead of the net's own, which has no outputs."""
         self.bases = Bases([self.vector_size(conv) for conv in self.convs().values()])
 
     @abstractmethod
@@ -152,18 +148,3 @@ class NetWithBases(Method):
 
     def begin_task(self, task: Task) -> None:
         self.heads.add(len(task.classes))
-
-    def loss(self, batch: Batch) -> Tensor:
-        return batch.cross_entropy(self.one_pass(batch.images), batch.labels - batch.task.classes.start)
-
-    def one_pass(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.heads.of(-1)(self.net.features(images))
-        return logits
-
-    def logits(self, images: Tensor) -> Tensor:
-        return torch.cat([self.task_logits(images, task) for task in range(len(self.heads))], 1)
-
-    def set_trainable(self) -> None:
-        self.heads.to(self.device).requires_grad_(False)
-        if len(self.heads):
-            self.heads.of(-1).requires_grad_(True)

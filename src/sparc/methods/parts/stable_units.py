@@ -18,7 +18,8 @@ from torch import Generator, Tensor
 from sparc.data.augment import Views
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task, hold_out
-from sparc.methods.method import Batch, Method, Settings
+from sparc.methods.method import Settings
+from sparc.methods.parts.task_heads import TaskHeads
 from sparc.nn.head import Heads
 from sparc.nn.layout import layer_filters
 from sparc.nn.plain_conv import LAYERS, PlainConv, first_weights
@@ -38,10 +39,9 @@ class PlainConvSettings(Settings):
         layer_filters(self.width, LAYERS)
 
 
-class StableUnits(Method):
-    needs_task_id = True
+class StableUnits(TaskHeads):
     Settings = PlainConvSettings
-    frozen_parts = ("heads",)
+    net: PlainConv
 
     def __init__(
         self,
@@ -54,7 +54,6 @@ class StableUnits(Method):
         super().__init__(settings, channels, image_size, augment, generator)
         self.net = PlainConv(channels, image_size, settings.width, generator)
         self.heads = Heads(self.net.head.in_features, generator)
-        """One a task, in the place of the net's own, which has no outputs."""
         layers = self.net.layers
         self.stable = TensorList(len(layers))
         """Which units of each layer are."""
@@ -80,9 +79,6 @@ class StableUnits(Method):
         *own, head = (parameter.detach() for parameter in self.held())
         kept = [torch.where(like(units, value), value, 0) for units, value in zip(stable, own, strict=True)]
         self.fixed.set([*kept, torch.zeros_like(head)])
-
-    def loss(self, batch: Batch) -> Tensor:
-        return batch.cross_entropy(self.one_pass(batch.images), batch.labels - batch.task.classes.start)
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -147,22 +143,10 @@ class StableUnits(Method):
         activity = self.predict_batched(total, pictures.images).sum(0) / len(pictures)
         return list(activity.to(self.device).split([len(units) for units in self.stable]))
 
-    def logits(self, images: Tensor) -> Tensor:
-        features = self.net.features(images)
-        return torch.cat([self.heads.of(task)(features) for task in range(len(self.heads))], 1)
-
-    def task_logits(self, images: Tensor, task: int) -> Tensor:
-        logits: Tensor = self.heads.of(task)(self.net.features(images))
-        return logits
-
-    def one_pass(self, images: Tensor) -> Tensor:
-        return self.task_logits(images, -1)
-
     def set_trainable(self) -> None:
-        self.heads.to(self.device).requires_grad_(False)
+        super().set_trainable()
         if not len(self.heads):
             return
-        self.heads.of(-1).requires_grad_(True)
         *links, head_links = (like(mask, weight) for mask, weight in zip(self.connected(), self.weights(), strict=True))
         pairs = zip(links, self.stable, strict=True)
         self.learns = [mask for read, units in pairs for mask in (read & ~like(units, read), ~units)] + [head_links]

@@ -75,10 +75,6 @@ class GPM(NetWithBases):
         self.zero_grad()
         self.extend_bases(task, min(1.0, self.energy + self.energy_growth * task.index))
 
-    def task_logits(self, images: Tensor, task: int) -> Tensor:
-        logits: Tensor = self.heads.of(task)(self.net.features(images))
-        return logits
-
     def set_trainable(self) -> None:
         super().set_trainable()
         for norm in self.norms().values():

@@ -23,8 +23,9 @@ from torch.nn.functional import softplus
 from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_not_negative, check_positive
-from sparc.methods.method import Batch, Method, Phase
+from sparc.methods.method import Batch, Phase
 from sparc.methods.parts.single import NetSettings
+from sparc.methods.parts.task_heads import TaskHeads
 from sparc.methods.recipe import Recipe, check_plain_steps
 from sparc.nn.bayesian import BayesianHeads, draw, spread
 from sparc.nn.resnet import ResNet
@@ -54,14 +55,13 @@ class UcbSettings(NetSettings):
             raise InputError(f"--rho {self.rho:g} leaves no deviation to learn from: choose from -50 to 50")
 
 
-class UCB(Method):
+class UCB(TaskHeads):
     name = "ucb"
     title = "UCB"
     paper = "Ebrahimi et al., ICLR 2020"
-    needs_task_id = True
     Settings = UcbSettings
-    frozen_parts = ("heads",)
     recipe = Recipe(epochs=200, batch_size=64, lr=0.01)
+    heads: BayesianHeads
 
     def __init__(
         self, settings: UcbSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
@@ -70,7 +70,6 @@ class UCB(Method):
         self.draws, self.pi, self.kl_weight = settings.draws, settings.pi, settings.kl_weight
         self.net = ResNet(channels, image_size, settings.width, settings.depth, generator)
         self.heads = BayesianHeads(self.net.head.in_features, settings.rho, generator)
-        """One a task, put in the place of the net's own, which has no outputs."""
         for mean in self.means().values():
             if mean.ndim == 4:
                 mean.data.copy_(spread(0, mean.shape, generator))
@@ -123,22 +122,6 @@ class UCB(Method):
     def end_task(self, task: Task) -> None:
         self.zero_grad()
         self.rates = self.rates.new_empty(0)
-
-    def logits(self, images: Tensor) -> Tensor:
-        features = self.net.features(images)
-        return torch.cat([self.heads.of(task)(features) for task in range(len(self.heads))], 1)
-
-    def task_logits(self, images: Tensor, task: int) -> Tensor:
-        logits: Tensor = self.heads.of(task)(self.net.features(images))
-        return logits
-
-    def one_pass(self, images: Tensor) -> Tensor:
-        return self.task_logits(images, -1)
-
-    def set_trainable(self) -> None:
-        self.heads.to(self.device).requires_grad_(False)
-        if len(self.heads):
-            self.heads.of(-1).requires_grad_(True)
 
 
 def in_shapes(flat: Tensor, like: Iterable[Tensor]) -> list[Tensor]:
