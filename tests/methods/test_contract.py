@@ -178,7 +178,7 @@ def frozen_by(method: Method, task: int) -> dict[str, bytes]:
     own = tuple(f"{part}.{task}." for part in method.frozen_parts)
     mine = {name: value for name, value in state.items() if name.startswith(own)}
     if isinstance(method, PackNet):
-        packed = zip(method.packed().items(), method.owners, strict=True)
+        packed = zip(method.named_weights().items(), method.owners, strict=True)
         mine |= {name: weight.detach()[owner == task + 1] for (name, weight), owner in packed}
         mine |= {name: value for name, value in state.items() if "running" in name and task == 0}
     return {name: value.numpy().tobytes() for name, value in mine.items()}

@@ -73,7 +73,7 @@ def test_half_is_given_up_where_nobody_knows_how_many_tasks_come(stream: Stream,
 def test_the_smallest_weights_are_given_up(stream: Stream) -> None:
     method = learner()
     method.begin_task(stream[0])
-    weight, (owner, *_) = next(iter(method.packed().values())), method.owners
+    weight, (owner, *_) = method.weights()[0], method.owners
     with torch.no_grad():
         weight.copy_(torch.linspace(-1, 1, weight.numel()).reshape(weight.shape))  # 72 weights
     before = weight.detach().clone()
@@ -89,7 +89,7 @@ def test_what_is_given_up_stays_zero_until_a_later_task_trains_it(stream: Stream
     method = learner()
     trainer = Trainer(method, replace(RECIPE, momentum=0.9), 0)
     trainer.learn(stream[0])
-    weights = list(method.packed().values())
+    weights = method.weights()
     free = [owner == 0 for owner in method.owners]
     assert all(bool(mask.any()) and not weight[mask].any() for weight, mask in zip(weights, free, strict=True))
     trainer.learn(stream[1])
@@ -116,7 +116,7 @@ def test_batch_norm_learns_in_the_first_task_only(stream: Stream, augment: Augme
     trainer = Trainer(method, RECIPE, 0)
 
     def norms() -> dict[str, Tensor]:
-        packed = method.packed()
+        packed = method.named_weights()
         return {name: value.clone() for name, value in method.net.state_dict().items() if name not in packed}
 
     before = norms()

@@ -17,20 +17,21 @@ within each step. Their net is VGG-16 with batch norm.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
-from torch import Generator, Tensor, nn
-from torch.func import functional_call
+from torch import Generator, Tensor
 
 from sparc.data.augment import Views
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task, hold_out
 from sparc.errors import InputError, check_not_negative
-from sparc.methods.method import Batch, Method, Phase
+from sparc.methods.method import Batch, Phase
 from sparc.methods.parts.bit_masks import BitMasks
 from sparc.methods.parts.masks import smallest
 from sparc.methods.parts.single import NetSettings
+from sparc.methods.parts.task_heads import TaskWeights
+from sparc.methods.parts.task_norms import TaskNorms
 from sparc.methods.recipe import Recipe
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
@@ -70,11 +71,10 @@ class CpgSettings(NetSettings):
             raise InputError(f"--held-out {self.held_out:g} must be at least 0 and below 1")
 
 
-class CPG(Method):
+class CPG(TaskWeights):
     name = "cpg"
     title = "CPG"
     paper = "Hung et al., NeurIPS 2019"
-    needs_task_id = True
     Settings = CpgSettings
     frozen_parts = ("heads", "norms", "masks")
     recipe = Recipe(epochs=100, lr=0.01, momentum=0.9, nesterov=True, weight_decay=4e-5, milestones=(0.5, 0.8))
@@ -93,9 +93,8 @@ class CPG(Method):
         self.filters = [int(64 * width) for width in widths]
         """Of the first layer, at each width."""
         self.net = ResNet(channels, image_size, widths[-1], settings.depth, generator)
-        self.norms = TaskNorms(self.net)
+        self.norms = TaskNorms(self.net, inherit=True)
         self.heads = Heads(self.net.head.in_features, generator)
-        """One a task, put in the place of the net's own, which has no outputs."""
         count = len(self.weights())
         self.masks = BitMasks(count)
         """What each task uses that is over: its own weights, and those that it has picked."""
@@ -124,13 +123,6 @@ class CPG(Method):
         """How often in this task."""
         self.score_lr = 0.0  # of the step at hand
 
-    def packed(self) -> dict[str, nn.Parameter]:
-        """All weights but batch norm's and the heads'."""
-        return {name: parameter for name, parameter in self.net.named_parameters() if parameter.ndim == 4}
-
-    def weights(self) -> list[nn.Parameter]:
-        return list(self.packed().values())
-
     def begin_task(self, task: Task) -> None:
         weights = self.weights()
         old = self.masks.any(weights)
@@ -150,7 +142,7 @@ class CPG(Method):
         """Where weights are, within the present width, that no older task uses."""
         found = []
         now, most = self.filters[int(self.grown)], self.filters[-1]
-        for (name, weight), score in zip(self.packed().items(), self.scores, strict=True):
+        for (name, weight), score in zip(self.named_weights().items(), self.scores, strict=True):
             filters, channels = weight.shape[:2]
             room = torch.zeros_like(weight, dtype=torch.bool)
             room[: filters * now // most, : channels if name.startswith("stem") else channels * now // most] = True
@@ -272,70 +264,9 @@ class CPG(Method):
             return self.masks.of(task, self.weights())
         return [mine | (score > THRESHOLD) for mine, score in zip(self.mine, self.scores, strict=True)]
 
-    def logits(self, images: Tensor) -> Tensor:
-        return torch.cat([self.task_logits(images, task) for task in range(len(self.heads))], 1)
-
     def task_logits(self, images: Tensor, task: int) -> Tensor:
         self.norms.put(task)
-        head = self.heads.of(task)
         # 0 where a weight is not used, though with its gradient, from which scores learn.
-        weights = {
-            name: weight - (weight * ~used).detach()
-            for (name, weight), used in zip(self.packed().items(), self.used(task), strict=True)
-        }
-        parts = {**weights, "head.weight": head.weight, "head.bias": head.bias}
-        logits: Tensor = functional_call(self.net, parts, (images,))
-        return logits
-
-    def one_pass(self, images: Tensor) -> Tensor:
-        return self.task_logits(images, len(self.heads) - 1)
-
-    def set_trainable(self) -> None:
-        for parts in (self.heads, self.norms):
-            parts.to(self.device).requires_grad_(False)
-            if len(parts):
-                parts[-1].requires_grad_(True)
-
-
-class Place(nn.Module):
-    """Where a module belongs that is held elsewhere, one of several."""
-
-    held: tuple[nn.Module, ...] = ()
-    """In a tuple, so that it is no part of this one."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.held[0](x)
-        return out
-
-
-class TaskNorms(nn.ModuleList):
-    """Batch norms of a net, a set a task, each put into the net when it is asked; a new set begins as the last."""
-
-    def __init__(self, net: nn.Module) -> None:
-        """Take all that the net has out of it."""
-        super().__init__()
-        self.places: list[Place] = []
-        self.sizes: list[int] = []
-        for layer in [module for module in net.modules() if isinstance(module, nn.Sequential)]:
-            for index, module in enumerate(layer):
-                if isinstance(module, nn.BatchNorm2d):
-                    layer[index] = Place()
-                    self.places.append(cast(Place, layer[index]))
-                    self.sizes.append(module.num_features)
-
-    def add(self) -> None:
-        norms = nn.ModuleList(nn.BatchNorm2d(size) for size in self.sizes)
-        if len(self):
-            norms.load_state_dict(self[-1].state_dict())
-        self.append(norms)
-
-    def put(self, task: int) -> None:
-        for place, norm in zip(self.places, cast(nn.ModuleList, self[task]), strict=True):
-            place.held = (norm,)
-
-    def get_extra_state(self) -> Tensor:
-        return torch.tensor(len(self))
-
-    def set_extra_state(self, state: Tensor) -> None:
-        for _ in range(len(self), int(state)):
-            self.add()
+        pairs = zip(self.weights(), self.used(task), strict=True)
+        weights = [weight - (weight * ~used).detach() for weight, used in pairs]
+        return self.answer(images, weights, task)

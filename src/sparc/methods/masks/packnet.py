@@ -20,13 +20,13 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from sparc.data.stream import Task
 from sparc.errors import InputError
-from sparc.methods.method import Batch, Phase
+from sparc.methods.method import Phase
 from sparc.methods.parts.masks import WeightOwners, smallest
 from sparc.methods.parts.single import SingleNet, SingleNetSettings
+from sparc.methods.parts.task_heads import TaskWeights
 from sparc.methods.recipe import Recipe
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
@@ -54,34 +54,27 @@ class PackNetSettings(SingleNetSettings):
             raise InputError(f"--retrain {self.retrain:g} must be above 0 and at most 1")
 
 
-class PackNet(SingleNet):
+class PackNet(TaskWeights, SingleNet):
     name = "packnet"
     title = "PackNet"
     paper = "Mallya and Lazebnik, CVPR 2018"
-    needs_task_id = True
     knows_ahead = frozenset({"tasks"})
     Settings = PackNetSettings
-    frozen_parts = ("heads",)
     recipe = Recipe(lr=0.01, momentum=0.9)
 
     def __init__(self, settings: PackNetSettings, *rest: Any) -> None:
         super().__init__(settings, *rest)
         self.prune_share, self.retrain = settings.prune, settings.retrain
         self.heads = Heads(self.net.head.in_features, self.generator)
-        """One a task, put in the place of the net's own, which has no outputs."""
-        weights = list(self.packed().values())
+        weights = self.weights()
         self.owners = WeightOwners(weights)
         self.fixed = TensorList(len(weights))
         """What those weights are that the current task may not change, while it is learned."""
 
-    def packed(self) -> dict[str, nn.Parameter]:
-        """All weights but batch norm's and the heads'."""
-        return {name: parameter for name, parameter in self.net.named_parameters() if parameter.ndim == 4}
-
     def begin_task(self, task: Task) -> None:
         self.owners.claim(len(self.heads) + 1)
         self.heads.add(len(task.classes))
-        self.fixed.set([weight.detach().clone() for weight in self.packed().values()])
+        self.fixed.set([weight.detach().clone() for weight in self.weights()])
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
         share = self.share_given_up(task)
@@ -100,21 +93,17 @@ class PackNet(SingleNet):
     @torch.no_grad()
     def prune(self, share: float) -> None:
         """Of each layer's weights that the task has trained, set the smallest free."""
-        weights, mine = list(self.packed().values()), self.owners.of(len(self.heads))
+        weights, mine = self.weights(), self.owners.of(len(self.heads))
         given_up = [smallest(weight, own, share) for weight, own in zip(weights, mine, strict=True)]
         self.owners.release(given_up)
         for tensor, mask in zip((*weights, *self.fixed), (*given_up, *given_up), strict=True):
             tensor[mask] = 0
 
-    def loss(self, batch: Batch) -> Tensor:
-        logits = self._answer(batch.images, {}, task=-1)
-        return batch.cross_entropy(logits, batch.labels - batch.task.classes.start)
-
     @torch.no_grad()
     def after_step(self) -> None:
         """Put back what the optimizer had no business with: momentum and weight decay move what takes no gradient."""
         mine = self.owners.of(len(self.heads))
-        for weight, own, fixed in zip(self.packed().values(), mine, self.fixed, strict=True):
+        for weight, own, fixed in zip(self.weights(), mine, self.fixed, strict=True):
             weight.copy_(torch.where(own, weight, fixed))
 
     def end_task(self, task: Task) -> None:
@@ -144,31 +133,16 @@ class PackNet(SingleNet):
         for handle in handles:
             handle.remove()
 
-    def logits(self, images: Tensor) -> Tensor:
-        return torch.cat([self.task_logits(images, task) for task in range(len(self.heads))], 1)
-
     def task_logits(self, images: Tensor, task: int) -> Tensor:
         """From the task's own weights and those of the tasks before it."""
-        seen = {
-            name: weight * mask
-            for (name, weight), mask in zip(self.packed().items(), self.owners.until(task + 1), strict=True)
-        }
-        return self._answer(images, seen, task)
+        pairs = zip(self.weights(), self.owners.until(task + 1), strict=True)
+        return self.answer(images, [weight * mask for weight, mask in pairs], task)
 
     def one_pass(self, images: Tensor) -> Tensor:
-        return self._answer(images, {}, task=-1)
-
-    def _answer(self, images: Tensor, weights: dict[str, Tensor], task: int) -> Tensor:
-        """With these weights instead of the net's, and with the task's head."""
-        head = self.heads.of(task)
-        weights = {**weights, "head.weight": head.weight, "head.bias": head.bias}
-        logits: Tensor = functional_call(self.net, weights, (images,))
-        return logits
+        return self.answer(images, self.weights(), task=-1)
 
     def set_trainable(self) -> None:
-        self.heads.to(self.device).requires_grad_(False)
-        if len(self.heads):
-            self.heads.of(-1).requires_grad_(True)
+        super().set_trainable()
         for module in self._norms():
             module.requires_grad_(len(self.heads) <= 1)
 

@@ -94,10 +94,6 @@ class BMKP(NetWithBases):
         self.register_buffer("within", torch.tensor(False))
         """Whether the task at hand has got to where it is trained within the bases' spans."""
 
-    def set_trainable(self) -> None:
-        super().set_trainable()
-        self.memory.to(self.device)
-
     def vector_size(self, conv: Conv) -> int:
         return conv.out_channels
 
