@@ -19,6 +19,7 @@ from sparc.nn.chorus import ChorusNet
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
 from sparc.nn.resnet import ResNet
+from sparc.nn.roll import ENOUGH
 
 CLASSES = 5
 """Of each task."""
@@ -151,7 +152,7 @@ def info_of(size: Size, count: int) -> ModelInfo:
     shape = InputShape(3, (size.image, size.image))
     depth = suitable_depth(shape.image_size)
     settings = ChorusSettings(
-        width=size.width, depth=depth, inherit="nothing", statistics=0, mirror=False
+        width=size.width, depth=depth, inherit="nothing", statistics=0, patches=0, mirror=False
     )  # as SPARC's
     tasks = tuple(
         LearnedTask(
@@ -165,6 +166,7 @@ def info_of(size: Size, count: int) -> ModelInfo:
             epochs=1,
             seconds=1.0,
             share_in_semantic=0.1,
+            seen=ENOUGH,
         )
         for task in range(count)
     )

@@ -15,7 +15,7 @@ from benchmarks.inference import onnx_answering
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from sparc.classifier import ContinualClassifier
 from sparc.nn.lite0_weights import are_installed
-from sparc.nn.start import SIDE
+from sparc.nn.start_numbers import SIDE
 
 CLASSES = 5
 

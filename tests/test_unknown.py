@@ -30,7 +30,7 @@ from sparc.classifier import ContinualClassifier
 from sparc.cli.main import main
 from sparc.errors import InputError
 from sparc.nn.chorus import Voice
-from sparc.nn.strangeness import LEAST
+from sparc.nn.described import LEAST
 
 SIDE = 16
 CLASSES = ("upright", "slanted", "level", "falling")

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from sparc.data.class_folders import Classes, class_folders, part_folders
 from sparc.data.imageset import Splits
 from sparc.data.progress import Progress
-from sparc.data.sources.folder import Classes, class_folders, part_folders, read_classes
+from sparc.data.sources.folder import read_classes
 from sparc.data.sources.stored import Reader, StoredSource
 from sparc.data.tree import Tree
 from sparc.errors import InputError

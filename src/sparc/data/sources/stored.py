@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from sparc.data import parquet
+from sparc.data.class_folders import check_no_class_is_empty
 from sparc.data.download import DownloadError, Remote, fetch
-from sparc.data.imageset import Splits, check_no_class_is_empty
+from sparc.data.imageset import Splits
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError

@@ -83,7 +83,9 @@ def _part(path: Path, wnid_of: dict[str, str], wnids: tuple[str, ...], progress:
             raise InputError(f"{path}:{name} is of no class that {_WNIDS} lists: fetch the set again")
     pictures = ((f"{path}:{name}", content) for name, content in read(path, wnid_of))
     images = decode_all(pictures, len(wnid_of), SIZE, progress, fit=None)
-    return ImageSet(images, torch.tensor([label_of[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids)
+    return ImageSet(
+        torch.from_numpy(images), torch.tensor([label_of[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids
+    )
 
 
 def _with_sorted_classes(images: ImageSet) -> ImageSet:

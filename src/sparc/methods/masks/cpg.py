@@ -30,8 +30,8 @@ from sparc.errors import InputError, check_not_negative
 from sparc.methods.method import Batch, Method, Phase
 from sparc.methods.parts.bit_masks import BitMasks
 from sparc.methods.parts.masks import smallest
-from sparc.methods.parts.single import NetSettings
 from sparc.methods.recipe import Recipe
+from sparc.methods.settings import NetSettings
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import ResNet
