@@ -42,7 +42,11 @@ def model(
 ) -> Model:
     """The last working memory has learned from `enough` pictures, those before it from fewer."""
     tasks = tuple(
-        replace(learned_task(f"task {number}", *names), seen=(number + 1) * enough // len(classes))
+        replace(
+            learned_task(f"task {number}", *names),
+            pictures=(8,) * len(names),
+            seen=(number + 1) * enough // len(classes),
+        )
         for number, names in enumerate(classes)
     )
     info = ModelInfo(
