@@ -115,8 +115,8 @@ def test_classes_that_are_known_by_statistics_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [48, 40])
 def test_a_start(tmp_path: Path, size: int) -> None:
     pytest.importorskip(PACKAGE, reason="the weights are not installed: pip install 'sparc-cl[start]'")
-    coarse = torch.from_numpy(pictures(60, 3, (5, 5))).float()
-    images = torch.nn.functional.interpolate(coarse, (40, 40), mode="bilinear").byte().numpy()
+    colours = np.arange(3 * 3).reshape(3, 3, 1, 1) * 20 + 30
+    images = (colours[np.arange(60) % 3] + pictures(60, 3, (40, 40)) // 5).astype(np.uint8)
     untrained(3, images, start="lite0", start_size=size).save(tmp_path / "model.sparc")
     check_alike(tmp_path / "model.sparc", images)
 
