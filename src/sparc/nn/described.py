@@ -124,7 +124,7 @@ class Described:
     @property
     def _all_kept(self) -> bool:
         """There is nothing to project, and a product with so many features would take its time."""
-        return len(self.shift) == self.means.shape[1]
+        return bool(len(self.shift) == self.means.shape[1])
 
     @cached_property
     def _projection(self) -> Doubles:
