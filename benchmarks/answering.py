@@ -50,7 +50,7 @@ def answering_rows(size: Size, workers: Workers) -> list[Row]:
             Row(
                 "5",
                 f"{WHAT}, {count} {'memory' if count == 1 else 'memories'}, batch {batch}, against a loop in torch",
-                f"{times['loop']:.2f} × ({milliseconds:.2f} ms a picture), and {times['torch']:.2f} × of our form in torch; "
+                f"{times['loop']:.2f} × ({milliseconds:.2f} ms a picture), our form in torch {times['torch']:.2f}; "
                 + ", ".join(others),
                 "" if aim is None else f"≥ {aim:g} ×",
                 None if aim is None else times["loop"] >= aim,

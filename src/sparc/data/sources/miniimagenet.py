@@ -36,11 +36,11 @@ class MiniImageNet(StoredSource):
 
     def find(self, folder: Path) -> Reader | None:
         if (folder / "train.csv").is_file():
-            return partial(_read, folder, _from_csv)
+            return Reader(partial(_read, folder, _from_csv), [folder])
         # Class folders are of this set by where they lie, or else by WordNet's numbers, as ImageNet's are.
         inside = [child.name for path in (folder, folder / "train") if path.is_dir() for child in path.iterdir()]
         if self.goes_by(folder.name) or any(re.fullmatch(r"n\d{8}", name) for name in inside):
-            return partial(_read, folder, _from_class_folders)
+            return Reader(partial(_read, folder, _from_class_folders), [folder])
         return None
 
 
