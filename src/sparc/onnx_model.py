@@ -16,7 +16,6 @@ from sparc import graph_cache
 from sparc.data.pictures import Kept, Pixels
 from sparc.graph import STACK
 from sparc.model_info import ModelInfo
-from sparc.nn import feature_cache
 from sparc.nn.lite0 import FEATURES
 from sparc.nn.lite0_weights import SHA256
 from sparc.ready import Floats
@@ -62,6 +61,8 @@ class OnnxNet:
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors, which are raised as well
+        # A thread that waits for another would keep a core busy that others may need.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return runtime.InferenceSession(self.content, options, providers=["CPUExecutionProvider"])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,6 +102,8 @@ class OnnxModel:
         assert start is not None
         if not cache:
             return start(images, START_PICTURES)[0]
+        from sparc.nn import feature_cache  # which needs a database, as models without a start do not
+
         return feature_cache.recalled(
             [self._key(image) for image in images],
             FEATURES,
