@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from benchmarks.plain import plain_copy
 from sparc.export import export_onnx
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
 from sparc.nn.chorus import ChorusNet

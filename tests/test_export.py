@@ -15,7 +15,7 @@ from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.export import Exported, export_onnx
 from sparc.folded import FoldedModel
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import Model, ModelInfo
 from sparc.model_input import InputShape
 from sparc.nn.patches import PatchFeatures

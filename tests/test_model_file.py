@@ -20,7 +20,8 @@ from sparc.edit import forget
 from sparc.errors import InputError
 from sparc.files import locked
 from sparc.learner import learn, new_model
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import Chorus
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores

@@ -18,7 +18,7 @@ from sparc.classifier import ContinualClassifier
 from sparc.cli.main import main
 from sparc.errors import InputError
 from sparc.export import Exported
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores

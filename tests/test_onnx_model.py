@@ -24,7 +24,7 @@ from sparc.cli.main import main
 from sparc.edit import forget
 from sparc.errors import InputError
 from sparc.files import user_cache
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape
 from sparc.nn.lite0_weights import PACKAGE
