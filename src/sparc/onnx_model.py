@@ -25,8 +25,9 @@ VERSION = 1
 """Of graphs; another number whenever they are made otherwise, or those that are kept would be used still."""
 LARGEST = 2**31 - 2**20
 """Bytes of weights: a protobuf message ends at 2 GiB."""
-MAP_BYTES = 1 << 20
-"""The largest map at any time: so many pictures are taken at once."""
+MAP_BYTES = 3 << 20
+"""The largest map at any time: so many pictures are taken at once. With 5 memories, 1, 2, 4, 8, 16 and 32 of 32 × 32 at
+once take 4.8, 4.1, 3.8, 4.0, 4.4 and 4.2 ms each."""
 START_PICTURES = 4
 """That a start looks at at once."""
 KEPT_PICTURES = 256

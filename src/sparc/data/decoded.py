@@ -32,7 +32,7 @@ MOST = 8
 BYTES = 4 * 2**30
 """Of all of them together."""
 SMALLEST = 2**20
-"""Bytes of pictures from which it is worth a file."""
+"""Bytes of a set's files from which it is worth one more."""
 _SAMPLED = 100
 """Files, at the most, whose beginning and end are looked at: of more, size and time have to do."""
 _SAMPLE = 2**16
@@ -42,32 +42,44 @@ _ALIGNMENT = 64
 
 def recalled(name: str, sources: Sequence[Path], decode: Callable[[Progress], Splits], progress: Progress) -> Splits:
     """The set that `decode` reads from these files and folders; while they are as they were, not once more."""
-    if os.environ.get(VARIABLE) == "0":
+    path = _place(name, sources)
+    if path is None:
         return decode(progress)
+    if (found := _mapped(path)) is not None:
+        return found
     with contextlib.ExitStack() as held:
+        wait = partial(progress, f"waiting for {name}, which another process decodes", 0, None)
         try:
-            path = user_cache() / FOLDER / f"{name}-{_identity(sources)}"
-            if (found := _mapped(path)) is not None:
-                return found
             make_folder(path.parent.parent)
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            wait = partial(progress, f"waiting for {name}, which another process decodes", 0, None)
             held.enter_context(locked(path, wait))
-        except (OSError, RuntimeError, InputError):  # it may not be written, or nobody is at home
-            return decode(progress)
-        if (found := _mapped(path)) is not None:  # it has been decoded meanwhile
+        except (OSError, InputError):  # it may not be written
+            path = None
+        if path is not None and (found := _mapped(path)) is not None:  # it has been decoded meanwhile
             return found
         splits = decode(progress)
-        if sum(part.images.nbytes for part in splits) < SMALLEST:
+        if path is None:
             return splits
         with contextlib.suppress(OSError):  # the disk is full
             _keep(path, splits)
         return _mapped(path) or splits
 
 
-def _identity(sources: Sequence[Path]) -> str:
+def _place(name: str, sources: Sequence[Path]) -> Path | None:
+    """The file in which a set is kept, if it is worth one and somebody is at home."""
+    if os.environ.get(VARIABLE) == "0":
+        return None
+    try:
+        files = [file for source in sources for file in _files(source)]
+        if sum(file.stat().st_size for file in files) < SMALLEST:
+            return None
+        return user_cache() / FOLDER / f"{name}-{_identity(files)}"
+    except (OSError, RuntimeError):
+        return None
+
+
+def _identity(files: Sequence[Path]) -> str:
     """A digest of the names, sizes and times of all files, and where these are few of what they begin and end with."""
-    files = [file for source in sources for file in _files(source)]
     digest = hashlib.sha256()
     for file in files:
         status = file.stat()
