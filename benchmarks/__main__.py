@@ -12,7 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.inference import inference_rows, onnx_rows
+from benchmarks.answering import answering_rows
+from benchmarks.inference import inference_rows
 from benchmarks.machine import machine
 from benchmarks.measure import Row, Size, two_processes
 from benchmarks.process import memory_rows, startup_rows
@@ -36,7 +37,7 @@ def main() -> None:
             ("training", training_rows),
             ("later tasks", later_task_rows),
             ("inference", inference_rows),
-            ("ONNX", onnx_rows),
+            ("onnxruntime", answering_rows),
             ("a start", start_rows),
         ):
             console.print(f"{time.perf_counter() - start:4.0f} s  {name}", highlight=False)

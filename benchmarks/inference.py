@@ -1,8 +1,7 @@
-"""How fast it answers: rows 4 and 5, and how that grows."""
+"""How fast it answers in torch: row 4, and how that grows."""
 
 import tempfile
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
@@ -12,13 +11,14 @@ from torch import Generator, Tensor
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from benchmarks.plain import plain_copy
 from sparc.export import export_onnx
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
 from sparc.nn.chorus import ChorusNet
 from sparc.nn.inference import InferenceNet
 from sparc.nn.layout import suitable_depth
 from sparc.nn.resnet import ResNet
+from sparc.nn.roll import ENOUGH
 
 CLASSES = 5
 """Of each task."""
@@ -77,20 +77,6 @@ def inference_rows(size: Size, workers: Workers) -> list[Row]:
     return rows
 
 
-def onnx_rows(size: Size, workers: Workers) -> list[Row]:
-    what = f"ONNX in onnxruntime against ours, {size.memories[0]} memories"
-    if find_spec("onnxruntime") is None or find_spec("onnx") is None:
-        return [Row("5", what, "onnx and onnxruntime are not installed")]
-    rows = []
-    for batch in size.batches:
-        workers.ours.make("onnx", onnx, size, size.memories[0], batch)
-        workers.ours.make("ours", ours, size, size.memories[0], batch)
-        seconds = in_turns({"onnx": workers.ours, "ours": workers.ours}, 2 * size.rounds if batch < MANY else 2)
-        slower = ratio(seconds["onnx"], seconds["ours"])
-        rows.append(Row("5", f"{what}, batch {batch}", f"{slower:.2f} × the time", figures={"times": slower}))
-    return rows
-
-
 def learned(size: Size, count: int) -> ChorusNet:
     net = info_of(size, count).new_net(Generator().manual_seed(0))
     for _ in range(count):
@@ -124,11 +110,6 @@ def resnet(size: Size, batch: int) -> Job:
     return _answering(net.eval(), batch_of(size, batch))
 
 
-def onnx(size: Size, count: int, batch: int) -> Job:
-    model = Model(learned(size, count), info_of(size, count))
-    return onnx_answering(model, batch_of(size, batch).mul(255).byte(), batch)
-
-
 def onnx_answering(model: Model, images: Tensor, batch: int) -> Job:
     """All scores of these pictures, so many at once, in onnxruntime on one thread."""
     import onnxruntime
@@ -151,7 +132,7 @@ def info_of(size: Size, count: int) -> ModelInfo:
     shape = InputShape(3, (size.image, size.image))
     depth = suitable_depth(shape.image_size)
     settings = ChorusSettings(
-        width=size.width, depth=depth, inherit="nothing", statistics=0, mirror=False
+        width=size.width, depth=depth, inherit="nothing", statistics=0, patches=0, mirror=False
     )  # as SPARC's
     tasks = tuple(
         LearnedTask(
@@ -165,6 +146,7 @@ def info_of(size: Size, count: int) -> ModelInfo:
             epochs=1,
             seconds=1.0,
             share_in_semantic=0.1,
+            seen=ENOUGH,
         )
         for task in range(count)
     )

@@ -35,6 +35,11 @@ class Size:
     memories: tuple[int, ...] = (5, 10, 20)
     batches: tuple[int, ...] = (1, 256)
     """Pictures at once, at inference."""
+    answer_memories: tuple[int, ...] = (1, 5, 20, 50)
+    """In onnxruntime."""
+    answer_batches: tuple[int, ...] = (1, 64)
+    answer_aims: tuple[tuple[int, int], ...] = ((5, 1), (5, 256))
+    """Memories and pictures at once for which there is an aim."""
     start_pictures: int = 100
     """Of each of five classes that are learned with a start."""
     tasks: int = 50

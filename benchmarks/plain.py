@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from sparc.nn.layout import BLOCKS
-from sparc.nn.sparc import SparcNet, Unit
+from sparc.nn.layout import BLOCKS, Unit
+from sparc.nn.sparc import SparcNet
 
 
 class PlainSeparable(nn.Module):

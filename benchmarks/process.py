@@ -1,5 +1,6 @@
 """What a process needs: rows 7, memory, and 8, time until it answers."""
 
+import os
 import resource
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from benchmarks.measure import Row, Size
 
@@ -37,11 +39,15 @@ def startup_rows(size: Size) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         model, picture = Path(folder) / "model.sparc", Path(folder) / "picture.png"
         _write(size, model, picture)
-        seconds = _quickest([sys.executable, "-m", "sparc", "predict", str(model), str(picture)])
-    torch_alone = _quickest([sys.executable, "-c", "import torch"])
-    measured = f"{seconds:.2f} s, of which importing torch {torch_alone:.2f}"
-    figures = {"s": seconds, "import torch": torch_alone}
-    rows.append(Row("8", "sparc predict, one picture", measured, "≤ 2 s", seconds <= 2, figures))
+        predict = [sys.executable, "-m", "sparc", "predict", str(model), str(picture)]
+        imports = [sys.executable, "-c", "import numpy, onnxruntime"]
+        with patch.dict(os.environ, XDG_CACHE_HOME=folder):
+            first = _seconds(predict)  # which keeps the graph for the next
+            in_turns = [(_seconds(predict), _seconds(imports)) for _ in range(2 * ROUNDS)]
+    seconds, alone = (min(column) for column in zip(*in_turns, strict=True))
+    measured = f"{seconds:.2f} s, and {alone:.2f} for importing numpy and onnxruntime alone; {first:.2f} the first time"
+    figures = {"s": seconds, "imports": alone, "first": first, "times": seconds / alone}
+    rows.append(Row("8", "sparc predict, one picture", measured, "≤ 0.7 s", seconds <= 0.7, figures))
     return rows
 
 
@@ -87,12 +93,13 @@ def _highest() -> int:
 
 def _quickest(command: list[str]) -> float:
     """Seconds by the clock, the least of a few: whatever else the machine does can only add to them."""
-    seconds = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        _output(command)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return min(_seconds(command) for _ in range(ROUNDS))
+
+
+def _seconds(command: list[str]) -> float:
+    start = time.perf_counter()
+    _output(command)
+    return time.perf_counter() - start
 
 
 def _output(command: list[str]) -> str:

@@ -15,7 +15,7 @@ from benchmarks.inference import onnx_answering
 from benchmarks.measure import Job, Row, Size, Workers, extremes, in_turns, ratio
 from sparc.classifier import ContinualClassifier
 from sparc.nn.lite0_weights import are_installed
-from sparc.nn.start import SIDE
+from sparc.nn.start_numbers import SIDE
 
 CLASSES = 5
 
@@ -24,7 +24,7 @@ def start_rows(size: Size, workers: Workers) -> list[Row]:
     count = CLASSES * size.start_pictures
     what = f"learning {count} pictures with the start, against so many passes in onnxruntime"
     if not are_installed() or find_spec("onnxruntime") is None or find_spec("onnx") is None:
-        return [Row("9", what, "sparc-cl[start] or sparc-cl[export] is not installed")]
+        return [Row("9", what, "sparc-cl[start], onnx or onnxruntime is not installed")]
     workers.ours.make("learn", learning, size)
     workers.ours.make("passes", passes, size)
     seconds = in_turns({"learn": workers.ours, "passes": workers.ours}, rounds=2, warm_up=0)

@@ -16,9 +16,10 @@ from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
-from sparc.nn.layout import suitable_depth
-from sparc.nn.sparc import SparcNet, Unit
+from sparc.methods.sparc.settings import SparcSettings
+from sparc.methods.sparc.sparc import SPARC
+from sparc.nn.layout import Unit, suitable_depth
+from sparc.nn.sparc import SparcNet
 from sparc.train import Trainer
 
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)

@@ -25,7 +25,7 @@ from sparc import files
 from sparc.data.imageset import ImageSet, Splits
 from sparc.experiment import RunConfig, RunWatcher, StreamSettings, Workplace, run
 from sparc.methods import Recipe
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.settings import SparcSettings
 from sparc.train import TrainingReport
 
 TIMES = {"seconds", "images_per_second", "train_seconds", "test_seconds"}

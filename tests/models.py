@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Generator
 
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.model_input import InputShape
 from sparc.nn.patches import PatchFeatures

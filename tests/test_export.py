@@ -1,7 +1,9 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +14,12 @@ import sparc.export
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.export import Exported, export_onnx
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.folded import FoldedModel
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import Model, ModelInfo
 from sparc.model_input import InputShape
-from sparc.nn.inference import InferenceNet
 from sparc.nn.patches import PatchFeatures
-from sparc.nn.readout import ENOUGH
-from sparc.nn.sparc import SparcNet
+from sparc.nn.roll import ENOUGH
 from tests.models import learned_task
 
 onnx = pytest.importorskip("onnx")
@@ -40,14 +41,21 @@ def model(
     enough: int = ENOUGH,
 ) -> Model:
     """The last working memory has learned from `enough` pictures, those before it from fewer."""
-    tasks = tuple(learned_task(f"task {number}", *names) for number, names in enumerate(classes))
+    tasks = tuple(
+        replace(
+            learned_task(f"task {number}", *names),
+            pictures=(8,) * len(names),
+            seen=(number + 1) * enough // len(classes),
+        )
+        for number, names in enumerate(classes)
+    )
     info = ModelInfo(
         InputShape(channels, size), settings, (0.4, 0.5, 0.45)[:channels], (0.25, 0.2, 0.3)[:channels], tasks
     )
     net = info.new_net(Generator().manual_seed(5))
     for number, task in enumerate(tasks):
         names, labels = task.classes, torch.tensor(info.labels(task))
-        memory = net.train().add_task(len(names), labels.tolist(), seen=(number + 1) * enough // len(tasks))
+        memory = net.train().add_task(len(names), labels.tolist(), task.seen)
         views = Augment((0.5,) * channels, (0.25,) * channels).normalize(pictures(8 * len(names), channels, size=size))
         with torch.no_grad():
             net.task_logits(views, number)
@@ -185,14 +193,14 @@ def test_another_answer_is_not_written(tmp_path: Path, monkeypatch: pytest.Monke
     path = tmp_path / "birds.onnx"
     path.write_bytes(b"the old one")
     # A fold that forgets something is what the comparison is there for.
-    fold = InferenceNet.of
+    fold = FoldedModel.of
 
-    def forgetful(net: SparcNet) -> object:
-        folded = fold(net)
+    def forgetful(*given: Any) -> FoldedModel:
+        folded = fold(*given)
         folded.convs[2].bias[1] += 0.01
         return folded
 
-    monkeypatch.setattr(InferenceNet, "of", forgetful)
+    monkeypatch.setattr(FoldedModel, "of", forgetful)
     with pytest.raises(InputError, match="does not answer as the net does"):
         export_onnx(birds, path, pictures(4))
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("birds.onnx", b"the old one")]
@@ -235,7 +243,7 @@ def test_more_than_a_file_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("missing", ["onnx", "onnxruntime"])
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    sentence = r"sparc export needs onnx and onnxruntime: pip install sparc-cl\[export\]"
+    sentence = r"sparc export needs onnx and onnxruntime: pip install onnx onnxruntime"
     with pytest.raises(InputError, match=sentence):
         export_onnx(model(), tmp_path / "birds.onnx", pictures(1))
     assert not list(tmp_path.iterdir())

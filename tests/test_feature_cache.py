@@ -21,6 +21,7 @@ from sparc.files import user_cache
 from sparc.nn import feature_cache
 from sparc.nn.efficientnet import EfficientNetLite0
 from sparc.nn.lite0_weights import PACKAGE
+from sparc.onnx_model import OnnxNet
 
 COUNT = 12
 Arrays = tuple[NDArray[np.uint8], NDArray[np.int64]]
@@ -43,15 +44,20 @@ def folder(arrays: Arrays, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Of how many pictures features were computed since it was last asked."""
+    """Of how many pictures features were computed since it was last asked, by torch or by onnxruntime."""
     counts: list[int] = []
-    forward = EfficientNetLite0.forward
+    forward, run = EfficientNetLite0.forward, OnnxNet.__call__
 
     def counting(net: EfficientNetLite0, images: Tensor) -> Tensor:
         counts.append(len(images))
         return forward(net, images)
 
+    def also_counting(net: OnnxNet, given: NDArray[np.uint8], at_once: int) -> list[NDArray[np.float32]]:
+        counts.append(len(given) if given.ndim == 4 else 0)
+        return run(net, given, at_once)
+
     monkeypatch.setattr(EfficientNetLite0, "forward", counting)
+    monkeypatch.setattr(OnnxNet, "__call__", also_counting)
 
     def since() -> int:
         total = sum(counts)
@@ -93,6 +99,8 @@ def test_nothing_is_computed_twice(folder: Path, tmp_path: Path, file: Path, com
     assert computed() == 0
     assert same(first, without)
     assert same(again, without)
+    assert main(["test", str(model), str(folder)]) == 0
+    assert computed() == COUNT, "what torch has found, to learn from, is not what onnxruntime finds to the last bit"
     assert main(["test", str(model), str(folder)]) == 0
     assert main(["predict", str(model), str(folder)]) == 0
     assert computed() == 0
@@ -240,12 +248,12 @@ def test_several_processes_at_once(file: Path) -> None:
     keys = [key(worker, number) for worker in range(3) for number in range(20)]
     found = feature_cache.recall(keys, 8)
     assert len(found) > 40, "one that has to wait too long for others goes without"
-    assert all(torch.equal(found[each], torch.full((8,), float(each[0]))) for each in found)
+    assert all(np.array_equal(found[each], np.full(8, float(each[0]))) for each in found)
 
 
 def keep_some(worker: int) -> None:
     for number in range(20):
-        feature_cache.keep({key(worker, number): torch.full((8,), float(worker))})
+        feature_cache.keep({key(worker, number): np.full(8, float(worker), np.float32)})
 
 
 def key(worker: int, number: int) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load as from_bytes
@@ -19,7 +20,8 @@ from sparc.edit import forget
 from sparc.errors import InputError
 from sparc.files import locked
 from sparc.learner import learn, new_model
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import Chorus
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores
@@ -119,7 +121,7 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     assert old.info.shape == InputShape(1, (8, 8))
     assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
     images = blobs(1, 4, seed=3).images
-    torch.testing.assert_close(scores(old, images)[0], torch.tensor(answers))
+    np.testing.assert_allclose(scores(old, images)[0], answers, rtol=1e-5, atol=1e-5)
     pictures = replace(blobs(4, 2, seed=1), class_names=("class 8", "class 9"))
     longer = learn(old, Splits(pictures, pictures), "third", replace(Chorus.recipe, epochs=1))
     save(longer, tmp_path / "new.sparc")
@@ -127,7 +129,7 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     assert again.info == longer.info
     assert again.version == 6
     assert again.info.checks
-    assert torch.equal(scores(again, images), scores(longer, images))
+    assert np.array_equal(scores(again, images), scores(longer, images))
 
 
 def test_a_newer_version(path: Path) -> None:
@@ -148,7 +150,7 @@ def test_statistics_come_back_to_the_bit(tmp_path: Path) -> None:
     assert kept["0.seed"] == 1, "of the memory that was the second"
     assert kept.keys() == loaded.keys()
     assert all(torch.equal(kept[name], loaded[name]) for name in kept)
-    assert torch.equal(scores(again, pictures[1].images), scores(taught, pictures[1].images))
+    assert np.array_equal(scores(again, pictures[1].images), scores(taught, pictures[1].images))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +292,7 @@ def test_a_pickle_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_load_path_knows_pickle() -> None:
     """One module reads CIFAR's archives, with a reader that can build arrays and nothing else; one reads the weights of
-    a package, which it knows by their digest, as tensors and nothing else.
+    a package, which it knows by their digest, with a reader that looks up nothing but four names of its own.
     """
     reads = ["pickle", "torch.load", "joblib", "np.load", "numpy.load", "marshal", "shelve", "eval(", "exec("]
     found = {
@@ -300,12 +302,9 @@ def test_no_load_path_knows_pickle() -> None:
         for word in reads
         if word in line.replace(".eval(", "").replace("pickles", "")
     }
-    assert {name for name, _ in found} <= {"pickles.py", "cifar.py", "model_file.py", "lite0_weights.py"}, found
-    (line,) = [
-        line for line in (SOURCE / "sparc" / "nn" / "lite0_weights.py").read_text().splitlines() if "torch.load" in line
-    ]
-    assert "weights_only=True" in line
-    assert "import pickle" not in (SOURCE / "sparc" / "model_file.py").read_text()
+    assert {name for name, _ in found} <= {"pickles.py", "cifar.py", "lite0_weights.py"}, found
+    assert not [word for _, word in found if word != "pickle"], found
+    assert "find_class" in (SOURCE / "sparc" / "nn" / "lite0_weights.py").read_text()
 
 
 @pytest.mark.parametrize("times", [2_000, pytest.param(10_000, marks=pytest.mark.long)])

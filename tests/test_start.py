@@ -19,7 +19,8 @@ from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.export import export_onnx
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import Chorus
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.nn.lite0_weights import PACKAGE
 from sparc.predictor import scores
 from sparc.starts import USUAL, Glance, StartChoice, choose_start

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from scipy.spatial.distance import mahalanobis
-from torch import Generator, Tensor
+from torch import Generator
 
 from sparc.calibration import (
     BINS,
@@ -30,7 +30,7 @@ from sparc.classifier import ContinualClassifier
 from sparc.cli.main import main
 from sparc.errors import InputError
 from sparc.nn.chorus import Voice
-from sparc.nn.strangeness import LEAST
+from sparc.nn.described import LEAST
 
 SIDE = 16
 CLASSES = ("upright", "slanted", "level", "falling")
@@ -123,7 +123,7 @@ def test_with_one_class_alone_it_is_the_distance_from_it() -> None:
 
 
 def check(strangeness: Sequence[float] = (), classes: int = 2) -> Check:
-    bins = reliability(torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64))
+    bins = reliability(np.zeros((0, 2)), np.zeros(0, np.int64))
     return Check(classes, (0.0,) * len(TEMPERATURES), bins, bins, tuple(sorted(strangeness)))
 
 
@@ -152,12 +152,12 @@ def test_forgetting_takes_out_what_a_class_has_said() -> None:
     assert classifier.is_known(of_class("level", 20, seed=9)).all()
 
 
-def drawn_scores(pictures: int, scale: float) -> tuple[Tensor, Tensor]:
+def drawn_scores(pictures: int, scale: float) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Scores that would be right as probabilities, times something, and labels drawn by them."""
     random = Generator().manual_seed(4)
     scores = 2 * torch.randn(pictures, 5, generator=random)
     labels = torch.multinomial(scores.softmax(1), 1, generator=random)[:, 0]
-    return scores * scale, labels
+    return (scores * scale).numpy(), labels.numpy()
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
@@ -178,13 +178,13 @@ def test_tasks_speak_together_and_few_pictures_say_little() -> None:
     scores, labels = drawn_scores(2000, 4.0)
     halves = [checked(scores[part], labels[part], None, []) for part in (slice(None, 1000), slice(1000, None))]
     assert temperature(halves) == temperature([checked(scores, labels, None, [])])
-    certain = checked(torch.tensor([[3.0, 0.0]] * 5), torch.zeros(5, dtype=torch.int64), None, [])
+    certain = checked(np.array([[3.0, 0.0]] * 5), np.zeros(5, np.int64), None, [])
     assert 0.5 < temperature([certain]) < 1
     assert temperature([]) == 1
 
 
 def test_many_pictures_are_kept_by_some() -> None:
-    found = checked(torch.randn(999, 3), torch.zeros(999, dtype=torch.int64), torch.linspace(1, 0, 999), [])
+    found = checked(np.random.default_rng(0).normal(size=(999, 3)), np.zeros(999, np.int64), np.linspace(1, 0, 999), [])
     assert len(found.strangeness) == 200
     assert (found.strangeness[0], found.strangeness[-1]) == (0, 1)
     assert found.strangeness[100] == pytest.approx(0.5, abs=0.01)

@@ -17,8 +17,10 @@ from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet
 from sparc.methods.sparc.chorus import PICTURES_FOR_PATCHES
 from sparc.nn.batched import predict_batched
-from sparc.nn.chorus import COMMON_SEED, Voice
-from sparc.nn.patches import FEATURES, HALF_AT, PatchFeatures
+from sparc.nn.chorus import Voice
+from sparc.nn.described import COMMON_SEED
+from sparc.nn.patch_numbers import FEATURES, HALF_AT
+from sparc.nn.patches import PatchFeatures
 
 DIRECTIONS = 9
 CELL = 8

@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+import numpy as np
+from numpy.typing import NDArray
 
+Floats = NDArray[np.float32] | NDArray[np.float64]
 TEMPERATURES = tuple(2 ** (step / 4) for step in range(-12, 13))
 """What scores may be divided by before they become probabilities."""
 DEVIATION = 0.5
@@ -61,9 +61,10 @@ class Check:
             raise ValueError("a check should have the strangeness of some pictures in rising order")
 
 
-def checked(scores: Tensor, labels: Tensor, strangeness: Tensor | None, earlier: Sequence[Check]) -> Check:
+def checked(scores: Floats, labels: NDArray[np.int64], strangeness: Floats | None, earlier: Sequence[Check]) -> Check:
     """What these scores [B, C] say, after what was said before."""
-    losses = [round(float(cross_entropy(scores / each, labels, reduction="sum")), 6) for each in TEMPERATURES]
+    right = np.arange(len(labels)), labels
+    losses = [round(-float(log_softmax(scores / each)[right].sum()), 6) + 0.0 for each in TEMPERATURES]
     kept = () if strangeness is None else _some(strangeness)
     before = reliability(scores, labels)
     check = Check(scores.shape[1], tuple(losses), before, before, kept)
@@ -95,13 +96,13 @@ def limit(strangeness: Sequence[float], share: float) -> float | None:
     return strangeness[min(math.ceil((len(strangeness) + 1) * share), len(strangeness)) - 1]
 
 
-def reliability(scores: Tensor, labels: Tensor) -> tuple[Bin, ...]:
+def reliability(scores: Floats, labels: NDArray[np.int64]) -> tuple[Bin, ...]:
     """How sure a model is by its scores [B, C], and how often it is right."""
-    sure, given = scores.double().softmax(1).max(1)
-    index = (sure * BINS).long().clamp_max(BINS - 1)
+    probabilities = np.exp(log_softmax(scores))
+    sure, given = probabilities.max(1, initial=0), scores.argmax(1)
+    index = (sure * BINS).astype(np.int64).clip(max=BINS - 1)
     columns = (
-        torch.zeros(BINS, dtype=torch.float64).index_add(0, index, values)
-        for values in (torch.ones_like(sure), sure, (given == labels).double())
+        np.bincount(index, weights=values, minlength=BINS) for values in (np.ones_like(sure), sure, given == labels)
     )
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return tuple(Bin(int(pictures), round(total, 6), int(right)) for pictures, total, right in rows)
@@ -125,9 +126,16 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
     return 100 * sum(abs(each.sure - each.right) for each in bins) / pictures if pictures else None
 
 
-def _some(strangeness: Tensor) -> tuple[float, ...]:
+def log_softmax(scores: Floats) -> NDArray[np.float64]:
+    """Logarithms of probabilities, in each row, in double precision."""
+    off: NDArray[np.float64] = scores.astype(np.float64) - scores.max(1, keepdims=True, initial=-np.inf)
+    off -= np.log(np.exp(off).sum(1, keepdims=True))
+    return off
+
+
+def _some(strangeness: Floats) -> tuple[float, ...]:
     """In rising order; where they are many, some that lie evenly among them."""
-    found = strangeness.double().sort().values
+    found = np.sort(strangeness.astype(np.float64))
     if len(found) > MOST:
-        found = found[torch.linspace(0, len(found) - 1, MOST).round().long()]
+        found = found[np.linspace(0, len(found) - 1, MOST).round().astype(np.int64)]
     return tuple(round(value, 6) for value in found.tolist())

@@ -14,10 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from sparc.data.class_folders import split_of
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import some_pictures, split_of
+from sparc.data.sources.folder import some_pictures
 from sparc.data.stream import hold_out
 from sparc.data.tree import Tree
 from sparc.edit import forget, rename
@@ -32,7 +33,7 @@ from sparc.learner import (
     settings_of,
     teach,
 )
-from sparc.methods.sparc.chorus import ChorusSettings, Inherit
+from sparc.methods.sparc.settings import ChorusSettings, Inherit
 from sparc.model_file import Model, load, save
 from sparc.model_input import InputShape, Pictures, some_of
 from sparc.predictor import USUAL_SHARE, Answers, answers, check_passing
@@ -130,8 +131,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, pictures: Pictures) -> NDArray[np.float32]:
         """A row a picture, a column a class in the order of `classes_`."""
-        probabilities: NDArray[np.float32] = self._answers(pictures).probabilities().numpy()
-        return probabilities
+        return self._answers(pictures).probabilities()
 
     def predict(self, pictures: Pictures) -> NDArray[Any]:
         """The most likely class of each picture."""
@@ -144,8 +144,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where too few were held out to tell, all may be.
         """
         check_passing(share)
-        known: NDArray[np.bool_] = self._answers(pictures).are_known(share).numpy()
-        return known
+        return self._answers(pictures).are_known(share)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -164,7 +163,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "model_")
         if not self.model_.info.tasks:
             raise InputError("every class has been forgotten: learn some first")
-        return answers(self.model_, self.model_.net.look(self.model_.info.shape.images(pictures), self.cache))
+        model = self.model_.ready
+        return answers(model, model.look(model.info.shape.arrays(pictures), self.cache))
 
     def save(self, path: str | Path) -> None:
         check_is_fitted(self, "model_")

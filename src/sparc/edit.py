@@ -8,7 +8,8 @@ from typing import Literal
 
 from sparc.discovery import unknown
 from sparc.errors import InputError
-from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
+from sparc.model_file import Model
+from sparc.model_info import LearnedTask, ModelInfo, is_number
 from sparc.train import seeded
 
 Kind = Literal["class", "task"]

@@ -1,10 +1,9 @@
 """One self-contained ONNX file of a model, for runtimes that know nothing of SPARC.
 
-The graph is written by hand from the folded weights, so that it holds the few operators that the net needs and no
-exporter decides otherwise. No file is put in place before onnxruntime gave the same answers from it as the net.
+It is the graph by which answers are found where there is onnxruntime. No file is put in place before onnxruntime gave
+the same answers from it as the net.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,26 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparc import __version__
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import write_atomic
-from sparc.model_file import Model
-from sparc.nn.inference import InferenceNet
-from sparc.onnx_graph import Graph
-from sparc.predictor import USUAL_SHARE
+from sparc.folded import FoldedModel
+from sparc.graph.model import whole_graph
+from sparc.model_file import Model, tensors_of
+from sparc.onnx_model import LARGEST
 
-FORMAT = "sparc-onnx"
-VERSION = 1
-OPSET, IR_VERSION = 17, 8
-"""Of 2022: what runtimes of the last years read."""
-LARGEST = 2**31 - 2**20
-"""Bytes of weights: a protobuf message ends at 2 GiB."""
 TOLERANCE = 1e-4
 """How far a score may lie from the net's own; where scores exceed 10, that times a tenth of the largest."""
 BATCH = 32
-SHARES = (0.8, 0.9, USUAL_SHARE, 0.99)
-"""Of pictures of known classes, for which it is said how strange they are at the most."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +50,7 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     try:
         onnx, runtime = import_module("onnx"), import_module("onnxruntime")
     except ImportError as error:
-        raise InputError("sparc export needs onnx and onnxruntime: pip install sparc-cl[export]") from error
+        raise InputError("sparc export needs onnx and onnxruntime: pip install onnx onnxruntime") from error
     shape = model.info.shape
     if images.dtype != torch.uint8 or images.shape[1:] != (shape.channels, *shape.image_size) or not len(images):
         raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(images)}")
@@ -77,46 +67,12 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
 
 
 def _serialized(onnx: ModuleType, model: Model) -> bytes:
-    net, info, strangeness = model.inference, model.info, model.strangeness
-    if (size := _bytes(net)) > LARGEST:
+    folded = FoldedModel.of(model.info, {name: tensor.numpy() for name, tensor in tensors_of(model.net).items()})
+    if (size := folded.nbytes()) > LARGEST:
         raise InputError(
             f"an ONNX file holds at most 2 GiB, and this model is of {size / 2**30:.1f} GiB: keep it as is"
         )
-    graph = Graph(onnx, net, info.shape.image_size)
-    # The numbers of Augment.normalize, in its order.
-    shift = graph.weight("shift", torch.tensor(info.mean)[:, None, None].mul(255))
-    scale = graph.weight("scale", torch.tensor(info.std)[:, None, None].mul(255).reciprocal())
-    x = graph.node("floats", "Cast", "images", to=onnx.TensorProto.FLOAT)
-    x = graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
-    scores = graph.node("scores", "Identity", graph.scores(x))
-    graph.node("probabilities", "Softmax", graph.scaled("calibrated", scores, 1 / info.temperature), axis=1)
-
-    tensor, (floats, octets) = onnx.helper.make_tensor_value_info, (onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8)
-    inputs = [tensor("images", octets, ["batch", info.shape.channels, *info.shape.image_size])]
-    outputs = [tensor(name, floats, ["batch", len(info.classes)]) for name in ("scores", "probabilities")]
-    if strangeness is not None:
-        graph.strangeness("strangeness", strangeness)
-        outputs.append(tensor("strangeness", floats, ["batch"]))
-    made = onnx.helper.make_model(
-        onnx.helper.make_graph(graph.nodes, "sparc", inputs, outputs, graph.weights),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="sparc",
-        producer_version=__version__,
-    )
-    facts = {
-        "format": FORMAT,
-        "version": str(VERSION),
-        "producer": f"sparc {__version__}",
-        "classes": json.dumps(info.classes, ensure_ascii=False),
-        "tasks": json.dumps([task.name for task in info.tasks], ensure_ascii=False),
-        "image_size": json.dumps(info.shape.image_size),
-        "fit": info.shape.fit,
-        "temperature": str(info.temperature),
-    }
-    if strangeness is not None and info.limit(USUAL_SHARE) is not None:
-        facts["none_of_these_above"] = json.dumps({str(share): info.limit(share) for share in SHARES})
-    onnx.helper.set_model_props(made, facts)
+    made = whole_graph(folded)
     onnx.checker.check_model(made, full_check=True)
     content: bytes = made.SerializeToString()
     return content
@@ -177,15 +133,6 @@ def _milliseconds(run: Callable[[np.ndarray], np.ndarray], images: np.ndarray) -
         run(images)
         seconds.append(time.perf_counter() - start)
     return 1000 * median(seconds) / len(images)
-
-
-def _bytes(net: InferenceNet) -> int:
-    convs = (
-        [tensor for conv in net.convs for tensor in (conv.depthwise, conv.pointwise, conv.bias)] if net.count else []
-    )
-    shortcuts = [weight for weight in net.shortcuts if weight is not None] if net.count else []
-    layers = [part for layer in (*net.readout.heads, *net.readout.discriminants) for part in (layer.weight, layer.bias)]
-    return sum(tensor.nbytes for tensor in (*convs, *shortcuts, *layers))
 
 
 def _describe(images: Tensor) -> str:

@@ -6,11 +6,10 @@ import secrets
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
-
-from filelock import FileLock, Timeout, lock_descriptor
 
 from sparc.errors import InputError
 
@@ -33,15 +32,18 @@ def boundary(where: str, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part."""
+def whole_file(path: Path, private: bool = False) -> Iterator[IO[bytes]]:
+    """Write beside the target, sync, rename: a reader sees the old file or the new one, never a part.
+
+    What is `private` is for the user alone to read.
+    """
     path = path.resolve()  # a link stays a link to the file that is replaced
     make_folder(path.parent)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
         with part.open("xb") as file:
-            if path.exists():
-                part.chmod(path.stat().st_mode & 0o777)
+            if private or path.exists():
+                part.chmod(0o600 if private else path.stat().st_mode & 0o777)
             yield file
             file.flush()
             boundary("file written", part)
@@ -85,10 +87,14 @@ def make_folder(path: Path) -> None:
         sync(path.parent)
 
 
-def clear_parts(folder: Path) -> None:
-    """Take away files that were being written when a process died."""
+def clear_parts(folder: Path, older_than: float = 0.0) -> None:
+    """Take away files that were being written when a process died; where others may be writing, those that are older
+    than so many seconds.
+    """
     for part in folder.glob(f".*{PART}"):
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            if not older_than or time.time() - part.stat().st_mtime > older_than:
+                part.unlink()
 
 
 def sync(path: Path) -> None:
@@ -114,6 +120,8 @@ def locked(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]
 
     Whoever comes second is refused, or with `wait`, which is called again and again meanwhile, has to wait.
     """
+    from filelock import FileLock, Timeout  # which few need, and for which all would wait
+
     lock = _lock_of(path)
 
     def give_up() -> bool:
@@ -138,6 +146,8 @@ def locked(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]
 
 def is_locked(path: Path) -> bool:
     """Whether somebody has it to themselves now; the file that a dead process left says nothing."""
+    from filelock import lock_descriptor
+
     try:
         with _lock_of(path).open("rb") as file:
             return not lock_descriptor(file.fileno(), blocking=False)

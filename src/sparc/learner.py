@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,17 +17,20 @@ from sparc import __version__
 from sparc.calibration import checked
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
-from sparc.data.pictures import Fit, themselves
+from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
+from sparc.data.sources.folder import themselves
 from sparc.data.stream import Task
 from sparc.data.tree import Tree
 from sparc.edit import check_name
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus, ChorusSettings
-from sparc.model_file import LearnedTask, Model, ModelInfo, is_number
+from sparc.methods.sparc.chorus import AS_THEY_ARE, Chorus
+from sparc.methods.sparc.settings import ChorusSettings
+from sparc.model_file import Model
+from sparc.model_info import LearnedTask, ModelInfo, is_number
 from sparc.model_input import InputShape
 from sparc.nn.layout import suitable_depth
 from sparc.nn.start import StartFeatures
@@ -349,9 +353,9 @@ def _validated(model: Model, held_out: ImageSet) -> Model:
     if not len(held_out):
         return model
     *others, last = model.info.tasks
-    own = torch.tensor(model.info.labels(last))
-    in_task = torch.zeros(len(model.info.classes), dtype=torch.bool).index_fill(0, own, True)
-    found, labels = answers(model, held_out.images), own[held_out.labels]
+    own = np.array(model.info.labels(last))
+    in_task = np.isin(np.arange(len(model.info.classes)), own)
+    found, labels = answers(model, held_out.images), own[held_out.labels.numpy()]
     _, in_all, in_its_task = graded(found.scores, labels, in_task)
     check = checked(found.scores, labels, found.strangeness, model.info.checks)
     last = replace(last, accuracy_in_task=in_its_task, accuracy_in_all=in_all, check=check)

@@ -2,25 +2,41 @@
 
 import math
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard, Union, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
 from sparc.data.archive import LARGEST, names
-from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet
-from sparc.data.pictures import Fit, decode, from_pillow, is_picture, side_of, square_side, to_grey
-from sparc.data.sources.folder import suitable_size
+from sparc.data.class_folders import suitable_size
+from sparc.data.pictures import (
+    LARGEST_SIDE,
+    SMALLEST_SIDE,
+    Fit,
+    Pixels,
+    decode,
+    from_pillow,
+    is_picture,
+    side_of,
+    square_side,
+    to_grey,
+)
 from sparc.errors import InputError, check_choices
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sparc.data.imageset import ImageSet
 
 Picture = Image.Image | str | Path
 """A picture that somebody has opened already, or the path of one."""
-Pictures = NDArray[np.uint8] | Tensor | Sequence[Picture] | str | Path
+Array = Union[NDArray[np.uint8], "Tensor"]
+Pictures = Array | Sequence[Picture] | str | Path
 """numpy N × height × width [× channels], torch N × channels × height × width, both uint8 and taken as they are; or
 Pillow pictures, paths, or one folder, which are brought to the model's size and channels."""
 Square = NDArray[np.uint8]
@@ -51,7 +67,7 @@ class InputShape:
     @classmethod
     def suitable(cls, pictures: Pictures, side: int | None = None, fit: Fit = "crop") -> "InputShape":
         """For a model that is taught with these: arrays as they are, pictures in colour and of a usual size."""
-        if isinstance(pictures, Tensor | np.ndarray):
+        if is_array(pictures):
             channels, height, width = _from_array(pictures).shape[1:]
             return cls(channels, (height, width), fit)
         side = side or suitable_size([_square_side(each, fit) for each in _listed(pictures)])
@@ -81,28 +97,36 @@ class InputShape:
             f"{model} is for pictures of {kind}: give it such arrays in Python, or take another model for these"
         )
 
-    def images(self, pictures: Pictures) -> Tensor:
+    def images(self, pictures: Pictures) -> "Tensor":
+        """Any pictures, brought to this shape, as a tensor; arrays have to have it."""
+        from torch import from_numpy  # which nobody else here has to wait for
+
+        return from_numpy(self.arrays(pictures))
+
+    def arrays(self, pictures: Pictures) -> Pixels:
         """Any pictures, brought to this shape; arrays have to have it."""
-        if isinstance(pictures, Tensor | np.ndarray):
+        if is_array(pictures):
             images = _from_array(pictures)
             self.check(images.shape[1:])
             return images
         self.check_takes_pictures()
         return self.from_squares([_square(each, self) for each in _listed(pictures)])
 
-    def from_squares(self, squares: Sequence[Square]) -> Tensor:
+    def from_squares(self, squares: Sequence[Square]) -> Pixels:
         stacked = np.stack(squares) if squares else np.empty((0, self.side, self.side, 3), np.uint8)
-        return self.from_rgb(torch.from_numpy(stacked).movedim(3, 1).contiguous())
+        return self.from_rgb(np.ascontiguousarray(np.moveaxis(stacked, 3, 1)))
 
-    def from_rgb(self, images: Tensor) -> Tensor:
+    def from_rgb(self, images: Pixels) -> Pixels:
         """N × RGB × height × width with as many channels as the model takes: one mixes them, more repeat them."""
         if self.channels == 3:
             return images
-        return to_grey(images) if self.channels == 1 else images[:, torch.arange(self.channels) % 3]
+        return to_grey(images) if self.channels == 1 else images[:, np.arange(self.channels) % 3]
 
-    def suited(self, pictures: ImageSet) -> ImageSet:
+    def suited(self, pictures: "ImageSet") -> "ImageSet":
         """Coloured squares of this size, with labels, with as many channels as the model takes."""
-        return replace(pictures, images=self.from_rgb(pictures.images))
+        from torch import from_numpy
+
+        return replace(pictures, images=from_numpy(self.from_rgb(pictures.images.numpy())))
 
 
 def picture_paths(path: Path) -> list[Path]:
@@ -119,15 +143,17 @@ def picture_paths(path: Path) -> list[Path]:
     return found
 
 
-def some_of(pictures: Pictures, fit: Fit, side: int, count: int) -> tuple[Tensor, int]:
+def some_of(pictures: Pictures, fit: Fit, side: int, count: int) -> tuple["Tensor", int]:
     """A few of them, from first to last, and the side of the usual one as it is; files and Pillow pictures are brought
     to a small size.
     """
-    every = pictures if isinstance(pictures, Tensor | np.ndarray) else _listed(pictures)
+    from torch import from_numpy
+
+    every = pictures if is_array(pictures) else _listed(pictures)
     some = every[:: max(math.ceil(len(every) / count), 1)]
-    if isinstance(some, Tensor | np.ndarray):
+    if is_array(some):
         images = _from_array(some)
-        return images, min(images.shape[2:])
+        return from_numpy(images), min(images.shape[2:])
     sides = [_square_side(each, fit) for each in some]
     return InputShape(3, (side, side), fit).images(some), int(statistics.median(sides or [0]))
 
@@ -157,19 +183,27 @@ def _square(picture: Picture, shape: InputShape) -> Square:
         raise InputError(f"{picture}: {error}") from error
 
 
-def _from_array(pictures: Tensor | NDArray[np.uint8]) -> Tensor:
-    images = pictures if isinstance(pictures, Tensor) else torch.from_numpy(np.ascontiguousarray(pictures))
-    if images.dtype != torch.uint8 or images.ndim not in (3, 4):
+def is_array(pictures: object) -> TypeGuard[Array]:
+    """Whether it is one of numpy's, or of torch's, which has been imported by whoever has such."""
+    torch = sys.modules.get("torch")
+    return isinstance(pictures, np.ndarray) or (torch is not None and isinstance(pictures, torch.Tensor))
+
+
+def _from_array(pictures: Array) -> Pixels:
+    is_numpys = isinstance(pictures, np.ndarray)
+    images = np.ascontiguousarray(pictures) if isinstance(pictures, np.ndarray) else pictures.cpu().numpy()
+    if images.dtype != np.uint8 or images.ndim not in (3, 4):
         raise InputError(
             f"an array of pictures is uint8 with 3 or 4 dimensions, not {images.dtype} of shape {tuple(images.shape)}"
         )
     if images.ndim == 3:
         return images[:, None]
-    return images if isinstance(pictures, Tensor) else images.movedim(3, 1).contiguous()
+    return np.ascontiguousarray(np.moveaxis(images, 3, 1)) if is_numpys else images
 
 
-def _listed(pictures: Sequence[Picture] | str | Path) -> Sequence[Picture]:
-    return picture_paths(Path(pictures)) if isinstance(pictures, str | Path) else pictures
+def _listed(pictures: Pictures) -> Sequence[Picture]:
+    """Those that are no array."""
+    return picture_paths(Path(pictures)) if isinstance(pictures, str | Path) else cast(Sequence[Picture], pictures)
 
 
 def _square_side(picture: Picture, fit: Fit) -> int:

@@ -3,18 +3,23 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from sparc.calibration import FEWEST, Bin, reliability
-from sparc.data.augment import Augment
-from sparc.data.imageset import ImageSet
+from sparc.calibration import FEWEST, Bin, log_softmax, reliability
+from sparc.data.class_folders import Labelled
+from sparc.data.pictures import Kept
 from sparc.errors import InputError
-from sparc.model_file import Model, ModelInfo
-from sparc.nn.batched import predict_batched
+from sparc.model_info import ModelInfo
+from sparc.ready import Floats, ReadyModel
 from sparc.text import counted
-from sparc.train import accuracy
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sparc.data.imageset import ImageSet
 
 USUAL_SHARE = 0.95
 """Of pictures of known classes, that pass as such if nothing else is said."""
@@ -24,44 +29,37 @@ USUAL_SHARE = 0.95
 class Answers:
     """What a model makes of some pictures."""
 
-    scores: Tensor
+    scores: Floats
     """[B, C]: what each class is given."""
-    strangeness: Tensor | None
+    strangeness: Floats | None
     """[B]: the larger, the less a picture looks like any class; None where the model has no common features."""
     info: ModelInfo
 
-    def probabilities(self, classes: Sequence[int] | None = None) -> Tensor:
+    def probabilities(self, classes: Sequence[int] | None = None) -> Floats:
         """Calibrated; among some classes, or all."""
-        chosen = self.scores if classes is None else self.scores[:, classes]
-        return (chosen / self.info.temperature).softmax(1)
+        chosen = self.scores if classes is None else self.scores[:, list(classes)]
+        return np.exp(log_softmax(chosen / self.info.temperature)).astype(np.float32)
 
-    def are_known(self, share: float) -> Tensor:
+    def are_known(self, share: float) -> NDArray[np.bool_]:
         """[B]: whether it is no stranger than this share of pictures of known classes; true where that is not known."""
         limit = self.info.limit(share)
         if limit is None or self.strangeness is None:
-            return torch.ones(len(self.scores), dtype=torch.bool)
+            return np.ones(len(self.scores), np.bool_)
         return self.strangeness <= limit
 
 
-@torch.inference_mode()
-def answers(model: Model, images: Tensor) -> Answers:
-    """To uint8 images."""
-    net, strangeness = model.inference, model.strangeness if len(images) else None
-
-    def answer(x: Tensor) -> Tensor:
-        if strangeness is None:
-            return net(x)
-        features = net.pooled(x)
-        return torch.cat((net.readout(features), strangeness(features[-1])[:, None]), dim=1)
-
-    found = predict_batched(answer, images, Augment(model.info.mean, model.info.std).normalize)
-    classes = len(model.info.classes)
-    return Answers(found[:, :classes], None if strangeness is None else found[:, classes], model.info)
+def answers(model: ReadyModel, images: "Kept | Tensor") -> Answers:
+    """To uint8 images, or to what a model has found when it looked at them."""
+    return Answers(*model.answer(_array(images)), model.info)
 
 
-def scores(model: Model, images: Tensor) -> Tensor:
+def scores(model: ReadyModel, images: "Kept | Tensor") -> Floats:
     """What the model gives each class, for uint8 images."""
     return answers(model, images).scores
+
+
+def _array(values: Any) -> Any:
+    return values if isinstance(values, np.ndarray) else values.numpy()
 
 
 def why_not(info: ModelInfo) -> str:
@@ -84,22 +82,28 @@ def check_passing(share: float) -> None:
         raise InputError(f"a share of {share:g} of known pictures that pass is out of range: choose between 0 and 1")
 
 
-def graded(given_scores: Tensor, labels: Tensor, in_task: Tensor) -> tuple[Tensor, float, float | None]:
+def graded(
+    given_scores: Floats, labels: NDArray[np.int64], in_task: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], float, float | None]:
     """The class that each picture is given, and in percent how many are right: among all classes, and in their task.
 
     `in_task` says, for all pictures or for each, which classes its task has; where they leave no choice, there is no
     accuracy in the task.
 
-    >>> given, labels = torch.tensor([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]]), torch.tensor([1, 2])
-    >>> graded(given, labels, in_task=torch.tensor([False, True, True]))
-    (tensor([0, 0]), 0.0, 100.0)
+    >>> given, labels = np.array([[3.0, 2.0, 1.0], [3.0, 1.0, 2.0]]), np.array([1, 2])
+    >>> graded(given, labels, in_task=np.array([False, True, True]))
+    (array([0, 0]), 0.0, 100.0)
     """
-    given, given_in_task = (
-        candidates.argmax(1) for candidates in (given_scores, given_scores.masked_fill(~in_task, -torch.inf))
-    )
-    choice = in_task.expand_as(given_scores).sum(1) > 1
-    accuracy_in_task = accuracy(given_in_task[choice], labels[choice]) if choice.any() else None
-    return given, accuracy(given, labels), accuracy_in_task
+    in_task = np.broadcast_to(in_task, given_scores.shape)
+    given = given_scores.argmax(1)
+    given_in_task = np.where(in_task, given_scores, -np.inf).argmax(1)
+    choice = in_task.sum(1) > 1
+    accuracy_in_task = _percent(given_in_task[choice] == labels[choice]) if choice.any() else None
+    return given, _percent(given == labels), accuracy_in_task
+
+
+def _percent(right: NDArray[np.bool_]) -> float:
+    return 100 * int(right.sum()) / len(right)
 
 
 @dataclass(frozen=True)
@@ -121,14 +125,14 @@ class Confusion:
         return sum(given.total() for given in self.counts.values())
 
 
-def confusion(model: Model, pictures: ImageSet) -> Confusion:
+def confusion(model: ReadyModel, pictures: "Labelled | ImageSet") -> Confusion:
     """How good the model is on pictures of classes that it knows, by its own names for them."""
     classes = model.info.classes
-    labels = torch.tensor([classes.index(name) for name in pictures.class_names])[pictures.labels]
-    together = torch.zeros(len(classes), len(classes), dtype=torch.bool)
+    labels = np.array([classes.index(name) for name in pictures.class_names])[_array(pictures.labels)]
+    together = np.zeros((len(classes), len(classes)), np.bool_)
     for task in model.info.tasks:
-        own = torch.tensor(model.info.labels(task))
-        together[own[:, None], own] = True
+        own = model.info.labels(task)
+        together[np.ix_(own, own)] = True
     found = answers(model, pictures.images)
     given, accuracy_in_all, accuracy_in_task = graded(found.scores, labels, together[labels])
     counts: dict[str, Counter[str]] = {name: Counter() for name in pictures.class_names}

@@ -6,10 +6,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.nn.lite0_weights import are_installed
-from sparc.nn.patches import FEATURES
-from sparc.nn.start import Start
+from sparc.nn.patch_numbers import FEATURES
+from sparc.nn.start_numbers import Start
 from sparc.text import counted
 
 StartChoice = Literal["auto", "nothing", "lite0"]

@@ -1,5 +1,6 @@
 """Words made fit to be shown."""
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -48,3 +49,12 @@ def amount(done: int, total: int | None) -> str:
     ('1,200 of 60,000', '1,200', '')
     """
     return f"{done:,} of {total:,}" if total else f"{done:,}" if done else ""
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A percentage, or a dash for what is not defined.
+
+    >>> percent(81.234), percent(None)
+    ('81.23', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"

@@ -10,14 +10,27 @@ import torch
 
 import benchmarks.process
 from benchmarks import __main__ as command
-from benchmarks.inference import inference_rows, onnx_rows
+from benchmarks.answering import answering_rows
+from benchmarks.inference import inference_rows
 from benchmarks.measure import Elsewhere, Here, Row, Size, Workers, in_turns, ratio
 from benchmarks.process import memory_rows, startup_rows
 from benchmarks.start import start_rows
 from benchmarks.training import later_task_rows, multiply_adds, our_training, plain_training, training_rows
 
 TINY = Size(
-    image=8, width=1 / 8, batch=4, classes=2, steps=2, rounds=1, memories=(1, 2), batches=(1, 3), tasks=3, sgemm=16
+    image=8,
+    width=1 / 8,
+    batch=4,
+    classes=2,
+    steps=2,
+    rounds=1,
+    memories=(1, 2),
+    batches=(1, 3),
+    tasks=3,
+    sgemm=16,
+    answer_memories=(1, 2),
+    answer_batches=(1, 2),
+    answer_aims=((5, 1),),
 )
 
 
@@ -46,7 +59,7 @@ def test_inference(workers):
 
 def test_onnx(workers):
     pytest.importorskip("onnxruntime")
-    assert numbers(onnx_rows(TINY, workers)) == ["5", "5"]
+    assert numbers(answering_rows(TINY, workers)) == ["5"] * 5
 
 
 def test_start(workers):
@@ -55,8 +68,8 @@ def test_start(workers):
 
 
 def test_onnx_that_is_not_installed_is_said_to_be(workers, monkeypatch):
-    monkeypatch.setattr("benchmarks.inference.find_spec", lambda name: None)
-    (row,) = onnx_rows(TINY, workers)
+    monkeypatch.setattr("benchmarks.answering.find_spec", lambda name: None)
+    (row,) = answering_rows(TINY, workers)
     assert "not installed" in row.measured
 
 
@@ -112,7 +125,7 @@ def test_ratio_and_turns():
 def test_command(workers, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(command, "two_processes", lambda: contextlib.nullcontext(workers))
     row = Row("1", "something", "2 ×", "≥ 3 ×", False)
-    for part in ("training_rows", "later_task_rows", "inference_rows", "onnx_rows", "start_rows"):
+    for part in ("training_rows", "later_task_rows", "inference_rows", "answering_rows", "start_rows"):
         monkeypatch.setattr(command, part, lambda size, workers: [row])
     monkeypatch.setattr(command, "memory_rows", lambda size: [])
     monkeypatch.setattr(command, "startup_rows", lambda size: [])

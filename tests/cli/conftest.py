@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sparc.cli.main import main
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import save
 from sparc.model_input import InputShape
 from tests.models import INFO, learned_task, untaught

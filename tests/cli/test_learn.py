@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from sparc.cli.main import main
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import load, save
 from sparc.predictor import scores
 

@@ -17,7 +17,8 @@ from sparc.cli.predict import CHUNK, main
 from sparc.data.imageset import ImageSet, Splits
 from sparc.errors import InputError
 from sparc.learner import learn, new_model
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import Chorus
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import save
 
 MakeModel = Callable[..., Path]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE
+from sparc.data.pictures import LARGEST_SIDE, SMALLEST_SIDE
 from sparc.data.sources import Folder
 from sparc.data.sources.folder import _chosen
 from sparc.data.stream import Stream

@@ -14,7 +14,8 @@ from sparc.experiment.identity import find_done
 from sparc.experiment.result import read_result
 from sparc.methods import METHODS, Recipe
 from sparc.methods.rehearsal.er import ER
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.settings import SparcSettings
+from sparc.methods.sparc.sparc import SPARC
 from tests.pages import ROOT
 
 RESULTS = ROOT / "results"

@@ -15,7 +15,7 @@ from sparc.experiment.grid import ATTEMPTS, Executor, GridWatcher, Job, Report, 
 from sparc.experiment.identity import find_done
 from sparc.experiment.on_ray import OnRay
 from sparc.experiment.processes import Pool, Processes
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.settings import SparcSettings
 from sparc.train import TrainingReport
 
 CONFIG = RunConfig.default("seq-digits", "sparc")

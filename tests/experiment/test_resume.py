@@ -21,7 +21,8 @@ from sparc.cli.main import main
 from sparc.data.imageset import Splits
 from sparc.errors import InputError
 from sparc.experiment import Run, RunConfig, RunWatcher, Stopped, StreamSettings, Workplace, list_runs, run
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.settings import SparcSettings
+from sparc.methods.sparc.sparc import SPARC
 from sparc.train import TrainingReport
 
 CONFIG = RunConfig.default("seq-digits", "sparc")

@@ -9,7 +9,7 @@ from sparc.errors import InputError
 from sparc.experiment import RunConfig, StreamSettings, Workplace, read_result, run
 from sparc.experiment.run import state_digest
 from sparc.methods import METHODS
-from sparc.methods.sparc.sparc import SparcSettings
+from sparc.methods.sparc.settings import SparcSettings
 from sparc.train import seeded
 from tests.examples import AUGMENT
 

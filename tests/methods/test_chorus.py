@@ -9,7 +9,8 @@ from torch import Generator
 from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.chorus import Chorus, ChorusSettings
+from sparc.methods.sparc.chorus import Chorus
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.nn.chorus import Voice
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet

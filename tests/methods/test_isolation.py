@@ -5,7 +5,7 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.methods import Recipe
 from sparc.methods.sparc.isolation import Isolation
-from sparc.methods.sparc.sparc import RenormalizationSettings
+from sparc.methods.sparc.settings import RenormalizationSettings
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT
 

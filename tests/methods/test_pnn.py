@@ -8,7 +8,7 @@ from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import Recipe
 from sparc.methods.growing.pnn import PNN
-from sparc.methods.parts.single import NetSettings
+from sparc.methods.settings import NetSettings
 from sparc.nn.progressive import ProgressiveNet
 from sparc.nn.resnet import ResNet
 from sparc.train import Trainer, seeded

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.errors import InputError
-from sparc.methods.sparc.sparc import SPARC, SparcSettings, max_without_outliers, renormalize
+from sparc.methods.sparc.settings import SparcSettings
+from sparc.methods.sparc.sparc import SPARC, max_without_outliers, renormalize
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT
 from tests.methods.contract import begin

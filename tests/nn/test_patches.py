@@ -6,7 +6,8 @@ import torch
 from torch import Generator, Tensor
 
 from sparc.nn import patches as module
-from sparc.nn.patches import FILTERS, FLAT, ROOT, SIDE, THRESHOLD, PatchFeatures
+from sparc.nn.patch_numbers import FILTERS, FLAT, ROOT, SIDE, THRESHOLD
+from sparc.nn.patches import PatchFeatures
 
 
 def drawn(channels: int = 3, mirror: bool = False, seed: int = 0) -> PatchFeatures:

@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from sparc.experiment.result import Result, triangle
-from sparc.report.labels import percent
 from sparc.report.tables import matrix_table, metrics_table, parameters_table, seeds_table, summary
+from sparc.text import percent
 
 
 def result(tasks: int, seed: int = 0, shift: float = 0.0) -> Result:

@@ -4,8 +4,9 @@ import pytest
 from torch import nn
 
 from sparc.methods import Settings
-from sparc.methods.parts.single import NetSettings, SingleNetSettings
-from sparc.methods.sparc.sparc import RenormalizationSettings, SemanticSettings, SparcSettings
+from sparc.methods.parts.single import SingleNetSettings
+from sparc.methods.settings import NetSettings
+from sparc.methods.sparc.settings import RenormalizationSettings, SemanticSettings, SparcSettings
 from sparc.nn import ResNet, SparcNet
 from sparc.reproduce.counts import data_of, parameters
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from sparc.cli.parse import parse
 from sparc.data.benchmarks import BENCHMARKS
 from sparc.data.sources import find, names
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.text import counted
 
 

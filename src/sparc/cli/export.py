@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import torch
 import tyro
 from PIL import Image
 from rich.console import Console
@@ -16,7 +17,7 @@ from sparc.export import export_onnx
 from sparc.files import check_output
 from sparc.model_file import load_taught
 from sparc.model_input import InputShape, picture_paths
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.text import one_line
 
 COMPARED = 64
@@ -69,4 +70,4 @@ def cuttings(shape: InputShape) -> Tensor:
             top, left = (int(random.integers(0, room - side)) for room in photograph.shape[:2])
             square = Image.fromarray(photograph[top : top + side, left : left + side])
             cut.append(np.asarray(square.resize((width, height))))
-    return shape.from_squares(cut)
+    return torch.from_numpy(shape.from_squares(cut))

@@ -10,10 +10,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 
-from sparc.cli.progress import LINE_SECONDS, duration, epoch_text, say, speed_text, time_left
+from sparc.cli.display import LINE_SECONDS, duration, say, time_left
+from sparc.cli.progress import epoch_text, speed_text
 from sparc.experiment import Run
 from sparc.experiment.grid import GridWatcher, Job, Report, Warned
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.train import StageReport, TrainingReport
 
 

@@ -10,13 +10,15 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from sparc.cli.display import duration
 from sparc.cli.parse import parse
-from sparc.cli.progress import Display, duration
+from sparc.cli.progress import RunDisplay
 from sparc.cli.threads import use_threads
+from sparc.data.class_folders import split_of
 from sparc.data.imageset import Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import some_pictures, split_of
+from sparc.data.sources.folder import some_pictures
 from sparc.data.tree import Tree, title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
@@ -30,14 +32,13 @@ from sparc.learner import (
     suitable_recipe,
     teach,
 )
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.predictor import USUAL_SHARE, why_not
-from sparc.report.labels import percent
 from sparc.report.model_card import start_of
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.starts import USUAL, StartChoice
-from sparc.text import one_line
+from sparc.text import one_line, percent
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
     wishes = Wishes(settings_of(new), new.start, new.image_size, new.fit, *how)
     name = title(given.folder) if given.name is None else given.name
     folder = Tree.at(given.folder)
-    with Display(given.model.name) as display:
+    with RunDisplay(given.model.name) as display:
 
         def read(side: int | None, look: Look) -> Splits:
             pass_over = None if given.strict else skipped

@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.console import Console
 
+from sparc.cli.display import Display
 from sparc.cli.parse import parse
-from sparc.cli.progress import Display
 from sparc.cli.threads import use_threads
 from sparc.methods import METHODS, Method
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.train import count_kept, measure_work
 
 SIZES = [20] * 5

@@ -12,21 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.text import Text
-from torch import Tensor
 
+from sparc.asking import open_taught
+from sparc.cli.display import Display
 from sparc.cli.parse import ModelFile, parse
-from sparc.cli.progress import Display
+from sparc.data.pictures import Kept
 from sparc.discovery import unknown
 from sparc.errors import InputError
-from sparc.model_file import Model, load_taught
 from sparc.model_input import InputShape, Square, picture_paths, read_square
 from sparc.predictor import USUAL_SHARE, answers, check_passing, check_rejects, why_not
-from sparc.report.tables import plain_table
+from sparc.ready import ReadyModel
+from sparc.report.plain_table import plain_table
 from sparc.text import one_line
 
 CHUNK = 64
@@ -42,9 +44,9 @@ class Predict:
     """Pictures, and folders that hold some at any depth."""
     top: int = 1
     """How many classes to name for each picture, likeliest first."""
-    task: str | None = None
+    task: Optional[str] = None  # noqa: UP045 - for `str | None` tyro imports more than all else takes
     """Only choose among this task's classes; without it among all that the model knows."""
-    reject: float | None = None
+    reject: Optional[float] = None  # noqa: UP045
     """Say “none of these” of pictures that are stranger than this share of pictures of known classes; 0.95 where enough
     were held out to know."""
     always: bool = False
@@ -90,7 +92,7 @@ class Prediction:
 
 def main(arguments: list[str]) -> int:
     given = parse(Predict, "predict", __doc__, arguments)
-    model = load_taught(given.model)
+    model = open_taught(given.model, given.cache)
     model.info.shape.check_takes_pictures(given.model)
     if given.task is not None and given.task not in (known := [each.name for each in model.info.tasks]):
         raise unknown("task", given.task, known)
@@ -116,7 +118,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _predictions(
-    model: Model, paths: Sequence[Path], cache: bool, name: Callable[[Tensor], list[Named]]
+    model: ReadyModel, paths: Sequence[Path], cache: bool, name: Callable[[Kept], list[Named]]
 ) -> Iterator[Prediction]:
     """One for each path, in their order."""
     read = partial(_read, shape=model.info.shape)
@@ -125,7 +127,7 @@ def _predictions(
             chunk = paths[start : start + CHUNK]
             squares = list(pool.map(read, chunk))
             readable = [each for each in squares if not isinstance(each, str)]
-            found = iter(name(model.net.look(model.info.shape.from_squares(readable), cache)))
+            found = iter(name(model.look(model.info.shape.from_squares(readable), cache)))
             for path, square in zip(chunk, squares, strict=True):
                 yield Prediction(path, error=square) if isinstance(square, str) else Prediction(path, *next(found))
 
@@ -138,17 +140,18 @@ def _read(path: Path, shape: InputShape) -> Square | str:
         return str(error).removesuffix(".")
 
 
-def _likeliest(model: Model, top: int, task: str | None, share: float | None, images: Tensor) -> list[Named]:
+def _likeliest(model: ReadyModel, top: int, task: str | None, share: float | None, looked: Kept) -> list[Named]:
     """Of each picture the likeliest classes, and whether it passes where so large a share of known ones do."""
     info = model.info
     chosen = [label for each in info.tasks if each.name == task for label in info.labels(each)]
     chosen = chosen or list(range(len(info.classes)))
-    found = answers(model, images)
-    best, indices = found.probabilities(chosen).topk(min(top, len(chosen)), 1)
-    known = [True] * len(images) if share is None else found.are_known(share).tolist()
+    found = answers(model, looked)
+    probabilities = found.probabilities(chosen)
+    ranked = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
+    known = [True] * len(looked) if share is None else found.are_known(share).tolist()
     return [
-        (tuple((info.classes[chosen[index]], sure) for index, sure in zip(row, probabilities, strict=True)), is_known)
-        for row, probabilities, is_known in zip(indices.tolist(), best.tolist(), known, strict=True)
+        (tuple((info.classes[chosen[index]], float(sure[index])) for index in row), is_known)
+        for row, sure, is_known in zip(ranked, probabilities, known, strict=True)
     ]
 
 

@@ -23,7 +23,7 @@ from sparc.errors import InputError
 from sparc.experiment import Run, RunConfig, done_runs, find_done
 from sparc.experiment.config import differing, flat_settings
 from sparc.files import check_output
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.reproduce.catalog import EXHIBITS, find_exhibit
 from sparc.reproduce.estimate import estimate, images_per_second
 from sparc.reproduce.exhibit import Exhibit, FigureExhibit

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from sparc.cli.parse import BenchmarkName, parse, with_new_flags
-from sparc.cli.progress import Display
+from sparc.cli.progress import RunDisplay
 from sparc.cli.threads import use_threads
 from sparc.data.benchmarks import BENCHMARKS, Benchmark
 from sparc.errors import InputError
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     runs: list[Run] = []
     with StopOnSignal(notice="keeping a checkpoint; once more to stop at once") as stop:
         for seed in range(choice.seed, choice.seed + choice.seeds):
-            with Display(f"{choice.method}, seed {seed}") as display:
+            with RunDisplay(f"{choice.method}, seed {seed}") as display:
                 try:
                     runs.append(run(replace(config, seed=seed), workplace, Watchers(display, stop, *curves)))
                 except Stopped as where:

@@ -12,9 +12,8 @@ from rich.markup import escape
 from sparc.cli.parse import parse
 from sparc.experiment import Run, list_runs
 from sparc.experiment.config import as_flags, differing, flat_settings
-from sparc.report.labels import percent
-from sparc.report.tables import plain_table
-from sparc.text import one_line
+from sparc.report.plain_table import plain_table
+from sparc.text import one_line, percent
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,28 @@
 
 import json
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
+import numpy as np
 import tyro
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
-from torch import Tensor
 
+from sparc.asking import open_taught
 from sparc.calibration import calibration_error
+from sparc.cli.display import Display
 from sparc.cli.parse import ModelFile, parse
-from sparc.cli.progress import Display
+from sparc.data.class_folders import class_folders, folder_to_test, read_labelled
+from sparc.data.pictures import Kept, Pixels
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
 from sparc.data.tree import Tree
 from sparc.discovery import nearest
 from sparc.errors import InputError
-from sparc.model_file import load_taught
 from sparc.predictor import USUAL_SHARE, Confusion, answers, check_passing, check_rejects, confusion
-from sparc.report.labels import percent
-from sparc.report.tables import plain_table
-from sparc.text import one_line
+from sparc.report.plain_table import plain_table
+from sparc.text import one_line, percent
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Test:
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Holds one folder of pictures a class, named as the model calls it, or `test` with such folders; not every class
     need be there. A zip or a tar of them does as well."""
-    unknown: Path | None = None
+    unknown: Optional[Path] = None  # noqa: UP045 - for `Path | None` tyro imports more than all else takes
     """A folder, or an archive, of pictures of other classes: how many are taken for one that the model knows?"""
     reject: float = USUAL_SHARE
     """The share of pictures of known classes that should pass as known, as in predict."""
@@ -50,7 +50,7 @@ class Test:
 
 def main(arguments: list[str]) -> int:
     given = parse(Test, "test", __doc__, arguments)
-    model = load_taught(given.model)
+    model = open_taught(given.model, given.cache)
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))
@@ -68,17 +68,20 @@ def main(arguments: list[str]) -> int:
     skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
-        look = partial(model.net.look, cache=given.cache)
+
+        def look(images: Pixels) -> Kept:
+            return model.look(shape.from_rgb(images), given.cache)
+
         how = shape.side, display.loading, shape.fit, pass_over, look
-        pictures = read_classes(folder, classes, *how)
-        others = None if unknown is None else read_classes(unknown, {"": unknown.pictures()}, *how)
+        pictures = read_labelled(folder, classes, *how)
+        others = None if unknown is None else read_labelled(unknown, {"": unknown.pictures()}, *how)
         for line in told(skipped):
             display.warn(line)
-    found = confusion(model, shape.suited(pictures))
+    found = confusion(model, pictures)
     accepted = None if model.info.limit(given.reject) is None else _percent(found.answers.are_known(given.reject))
     taken = None
     if others is not None:
-        taken = _percent(answers(model, shape.suited(others).images).are_known(given.reject))
+        taken = _percent(answers(model, others.images).are_known(given.reject))
     if given.json:
         shown = {**_as_json(found), "known_accepted": accepted, "unknown_accepted": taken}
         print(json.dumps({**shown, "skipped": [asdict(each) for each in skipped]}))
@@ -87,8 +90,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _percent(flags: Tensor) -> float:
-    return 100 * float(flags.double().mean())
+def _percent(flags: NDArray[np.bool_]) -> float:
+    return 100 * float(flags.mean())
 
 
 def _as_json(found: Confusion) -> dict[str, object]:

@@ -1,19 +1,14 @@
 """Pictures in memory: what every source yields and every stream is cut from."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from sparc.errors import InputError
-
-SMALLEST_SIDE = 8
-LARGEST_SIDE = 1024
-"""The longest side, in pixels, of the pictures that the nets take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +84,6 @@ class ImageSet:
         digest.update(self.images.numpy().data)
         digest.update(self.labels.contiguous().numpy().data)
         return digest.hexdigest()
-
-
-def check_no_class_is_empty(class_names: Iterable[str], counts: Iterable[int], where: Path | str) -> None:
-    for name, count in zip(class_names, counts, strict=True):
-        if count == 0:
-            raise InputError(f"{where} has no picture of the class “{name}”: add some, or remove the class")
 
 
 class Splits(NamedTuple):

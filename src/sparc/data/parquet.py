@@ -93,7 +93,7 @@ def _read(part: Part, progress: Progress) -> ImageSet:
             f"{part.shards[0].parent}: labels run from {labels.min()} to {labels.max()} where {len(part.names)} "
             f"classes are named in {part.shards[0].name}: fetch the set again"
         )
-    return ImageSet(images, torch.from_numpy(labels), part.names)
+    return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), part.names)
 
 
 def _class_names(shard: Path, label: str) -> tuple[str, ...]:

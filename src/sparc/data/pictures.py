@@ -1,4 +1,4 @@
-"""From the bytes of picture files, as they lie on people's disks, to tensors."""
+"""From the bytes of picture files, as they lie on people's disks, to arrays."""
 
 import io
 import os
@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
-from torch import Tensor
 
 from sparc.data.archive import unreadable
 from sparc.data.progress import Progress
@@ -30,6 +28,13 @@ Named = tuple[str, bytes | UnreadableError]
 """A picture file's name and its content, or what kept it from being read."""
 Fit = Literal["crop", "pad"]
 """How a picture becomes a square: its centre is cut out, or it is padded with the mean colour of its edge."""
+Pixels = NDArray[np.uint8]
+"""N × channels × height × width."""
+Kept = NDArray[np.uint8] | NDArray[np.float32]
+"""What is kept of pictures: they themselves, or features of them."""
+SMALLEST_SIDE = 8
+LARGEST_SIDE = 1024
+"""The longest side, in pixels, of the pictures that the nets take."""
 PIXELS = 64_000_000
 """The largest picture that is decoded, checked before a byte of it is."""
 
@@ -97,7 +102,7 @@ def side_of(image: Image.Image, fit: Fit) -> int:
     return max(image.size) if fit == "pad" else min(image.size)
 
 
-def themselves(images: Tensor) -> Tensor:
+def themselves(images: Pixels) -> Kept:
     """What is kept of pictures, where that is all of them."""
     return images
 
@@ -111,8 +116,8 @@ def decode_all(
     fit: Fit | None,
     skipped: MutableMapping[int, Skipped] | None = None,
     places: Mapping[str, int] | None = None,
-    keep: Callable[[Tensor], Tensor] = themselves,
-) -> Tensor:
+    keep: Callable[[Pixels], Kept] = themselves,
+) -> Kept:
     """N × RGB × `size` × `size` from `count` names and contents; without a `fit` another size is an error.
 
     Some chunks are decoded at a time, so that hardly more than the result is ever in memory: the pictures, or what
@@ -122,7 +127,7 @@ def decode_all(
     Those that cannot be read are put into `skipped`, by their indices, and the result is without them; where that is
     None, the first of them is an error.
     """
-    nothing = keep(torch.empty(0, 3, size, size, dtype=torch.uint8)).numpy()
+    nothing = keep(np.empty((0, 3, size, size), np.uint8))
     result = np.empty((count, *nothing.shape[1:]), nothing.dtype)
 
     def work(start: int, chunk: list[Named]) -> tuple[int, list[int], NDArray[np.uint8]]:
@@ -149,7 +154,7 @@ def decode_all(
 
     def take(decoded: Future[tuple[int, list[int], NDArray[np.uint8]]]) -> int:
         done, indices, images = decoded.result()
-        result[indices] = keep(torch.from_numpy(images)).numpy()
+        result[indices] = keep(images)
         progress("reading pictures", done, count)
         return done
 
@@ -173,13 +178,14 @@ def decode_all(
         for place, index in enumerate(kept):  # within the array, as a second one may be too large for the memory
             result[place] = result[index]
         result.resize((len(kept), *result.shape[1:]), refcheck=False)
-    return torch.from_numpy(result)
+    return result
 
 
-def to_grey(images: Tensor) -> Tensor:
+def to_grey(images: Pixels) -> Pixels:
     """N × 1 × height × width from N × RGB × height × width, as Pillow weighs the colours."""
-    red, green, blue = images.to(torch.int32).unbind(1)
-    return ((19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16).to(torch.uint8)[:, None]
+    red, green, blue = np.moveaxis(images.astype(np.int32), 1, 0)
+    grey: NDArray[np.int32] = (19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16
+    return grey.astype(np.uint8)[:, None]
 
 
 def _chunks(pictures: Iterable[Named], at_most: int) -> Iterator[tuple[int, list[Named]]]:

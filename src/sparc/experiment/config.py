@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sparc.data import benchmarks
-from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, Splits
+from sparc.data.imageset import Splits
+from sparc.data.pictures import LARGEST_SIDE, SMALLEST_SIDE
 from sparc.data.stream import Stream, equal_sizes
 from sparc.discovery import unknown
 from sparc.errors import InputError

@@ -16,21 +16,10 @@ from torch.nn.functional import cross_entropy
 from sparc.data.augment import Views
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
-from sparc.errors import check_choices
 from sparc.methods.recipe import Recipe
+from sparc.methods.settings import Settings
 from sparc.nn.batched import predict_batched
 from sparc.nn.resizable_buffers import ResizableBuffers
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A method's own settings: none, unless a subclass has some."""
-
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Names that fields had in earlier versions, which are still understood."""
-
-    def __post_init__(self) -> None:
-        check_choices(self)
 
 
 @dataclass(frozen=True, eq=False)

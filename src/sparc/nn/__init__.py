@@ -1,9 +1,14 @@
 """What learns: SPARC's growing net, and the nets of its rivals."""
 
-from sparc.nn.backbone import Backbone, SeparableNet, new_backbone
-from sparc.nn.growing import GrowingNet
-from sparc.nn.resnet import ResNet
-from sparc.nn.sparc import ParameterCounts, SemanticMemory, SparcNet, WorkingMemory
+from typing import TYPE_CHECKING
+
+from sparc.lazy import lazily
+
+if TYPE_CHECKING:
+    from sparc.nn.backbone import Backbone, SeparableNet, new_backbone
+    from sparc.nn.growing import GrowingNet
+    from sparc.nn.resnet import ResNet
+    from sparc.nn.sparc import ParameterCounts, SemanticMemory, SparcNet, WorkingMemory
 
 __all__ = [
     "Backbone",
@@ -16,3 +21,13 @@ __all__ = [
     "WorkingMemory",
     "new_backbone",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        **dict.fromkeys(("Backbone", "SeparableNet", "new_backbone"), "backbone"),
+        "GrowingNet": "growing",
+        "ResNet": "resnet",
+        **dict.fromkeys(("ParameterCounts", "SemanticMemory", "SparcNet", "WorkingMemory"), "sparc"),
+    },
+)

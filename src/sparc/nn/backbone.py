@@ -7,9 +7,10 @@ from torch import Generator, Tensor, nn
 from sparc.nn.functions import channels_last
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
+from sparc.nn.layout import layout
 from sparc.nn.resnet import ResNet
 from sparc.nn.separable import SeparableConv
-from sparc.nn.sparc import Block, layout
+from sparc.nn.sparc import Block
 
 Backbone = Literal["resnet", "separable"]
 

@@ -9,24 +9,22 @@ Shapes: B batch, K working memories, P pooled features of a memory, D of them af
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Self, cast
+from typing import Self, cast
 
-import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from sparc.nn.described import COMMON_SEED, projection
 from sparc.nn.gaussians import ClassGaussians
-from sparc.nn.layout import BLOCKS
-from sparc.nn.patches import FEATURES, HALF_AT, PatchFeatures
-from sparc.nn.readout import ENOUGH, GRID, Layer, Readout, pooled
-from sparc.nn.sparc import SparcNet, Unit, WorkingMemory
+from sparc.nn.layout import pooled_features
+from sparc.nn.patch_numbers import FEATURES, HALF_AT
+from sparc.nn.patches import PatchFeatures
+from sparc.nn.readout import Layer, Readout, pooled
+from sparc.nn.roll import ENOUGH, Portion, Roll
+from sparc.nn.sparc import SparcNet, WorkingMemory
 from sparc.nn.start import StartFeatures
 from sparc.nn.strangeness import Strangeness
-
-COMMON_SEED = 2**32
-"""Of the projection of common features; those of working memories are numbered from 0."""
-
 
 CommonFeatures = PatchFeatures | StartFeatures
 
@@ -66,14 +64,7 @@ class Voice(nn.Module):
 
     def projection(self) -> Tensor:
         """The random one, [P, D], that follows from the seed."""
-        features, kept = len(self.shift), self.gaussians.means.shape[1]
-        if kept == features:
-            return torch.eye(features, dtype=torch.float64)
-        # Signs from a stream that stays the same in all versions, as torch's does not: later ones read the file too.
-        words = np.random.Philox(key=int(self.seed)).random_raw(features * kept // 64 + 1)
-        bits = np.unpackbits(words.astype("<u8").view(np.uint8))[: features * kept]
-        projection: Tensor = torch.from_numpy(2.0 * bits - 1).view(features, kept) / features**0.5
-        return projection
+        return torch.from_numpy(projection(int(self.seed), len(self.shift), self.gaussians.means.shape[1]))
 
     @torch.no_grad()
     def discriminants(self) -> tuple[Tensor, Tensor]:
@@ -86,28 +77,6 @@ class Voice(nn.Module):
     def strangeness(self) -> Strangeness:
         """From features to how strange a picture is to whoever knows these classes."""
         return Strangeness(self.shift, self.scale, self.projection(), self.gaussians.root(), self.gaussians.means)
-
-    @torch.no_grad()
-    def is_sound(self) -> bool:
-        """Whether the covariance is positive definite and the discriminants are finite."""
-        try:
-            return all(bool(part.isfinite().all()) for part in self.discriminants())
-        except RuntimeError:  # torch's LinAlgError is one
-            return False
-
-
-class Portion(NamedTuple):
-    """What was taught at a time."""
-
-    classes: tuple[int, ...]
-    """Among all, in the order in which they were first seen; some may have been taught before."""
-    seen: int | None
-    """From how many pictures its working memory has learned, with those of older ones that it has started from; None
-    where it has none."""
-
-    @property
-    def has_memory(self) -> bool:
-        return self.seen is not None
 
 
 class ChorusNet(SparcNet):
@@ -154,7 +123,7 @@ class ChorusNet(SparcNet):
     @property
     def classes(self) -> int:
         """How many there are, of all portions together."""
-        return 1 + max((label for portion in self.portions for label in portion.classes), default=-1)
+        return self.roll.classes
 
     def add_task(self, classes: int, labels: Sequence[int] | None = None, seen: int = ENOUGH) -> WorkingMemory:
         """Grow by a working memory, which will have learned from so many pictures; its outputs are for new classes,
@@ -174,21 +143,18 @@ class ChorusNet(SparcNet):
     def _labels(self, classes: int, labels: Sequence[int] | None) -> tuple[int, ...]:
         return tuple(range(self.classes, self.classes + classes) if labels is None else labels)
 
+    @property
+    def roll(self) -> Roll:
+        """Who has a say about which classes."""
+        return Roll(self.portions, self.statistics > 0, self.common_voice is not None)
+
     def head_classes(self) -> list[list[int]]:
         """Those that each head speaks for."""
         return [list(portion.classes) for portion in self.portions if portion.has_memory]
 
-    def heard_classes(self) -> list[list[int]]:
-        """Those that each of all voices has heard of, as often as they were taught since it is there: a working
-        memory's are its own and what was taught since.
-        """
-        starts = [index for index, portion in enumerate(self.portions) if portion.has_memory] if self.statistics else []
-        starts += [] if self.common_voice is None else [0]
-        return [[label for portion in self.portions[start:] for label in portion.classes] for start in starts]
-
     def known_classes(self) -> list[list[int]]:
-        """The same, each once, in the order in which they were heard of first."""
-        return [list(dict.fromkeys(heard)) for heard in self.heard_classes()]
+        """Those that each of all voices has heard of, in the order in which it has heard of them first."""
+        return self.roll.known_classes()
 
     def all_voices(self) -> list[Voice]:
         """Of each working memory, and of the common features."""
@@ -247,27 +213,19 @@ class ChorusNet(SparcNet):
         return self.readout()(self.pooled(x))
 
     def readout(self) -> Readout:
-        # Without common features there is nobody else to be asked.
-        enough = 1 if self.common is None else ENOUGH
-        trusts = [min(portion.seen / enough, 1.0) for portion in self.portions if portion.seen is not None]
+        roll, device = self.roll, self.semantic.filters[0].device
         heads = [
-            Layer(memory.head.weight, memory.head.bias, torch.tensor(classes), trust)
-            for memory, classes, trust in zip(self.memories(), self.head_classes(), trusts, strict=True)
+            Layer(memory.head.weight, memory.head.bias, torch.tensor(say.classes), say.trust)
+            for memory, say in zip(self.memories(), roll.heads(), strict=True)
         ]
-        device = self.semantic.filters[0].device
-        voices, known = self.all_voices(), self.known_classes()
-        # The newest has heard of nothing before its task is over.
-        heard = all(len(voice.gaussians) == len(classes) for voice, classes in zip(voices, known, strict=True))
+        voices = list(zip(self.all_voices(), roll.voices(), strict=True))
         discriminants = []
-        own = trusts if self.statistics else []
-        for voice, classes, trust in zip(voices, known, [*own, 1.0][: len(voices)], strict=True) if heard else ():
-            weight, bias = voice.discriminants()
-            discriminants.append(Layer(weight.to(device), bias.to(device), torch.tensor(classes), trust))
-        new, seen = [], set[int]()
-        for portion in self.portions:
-            new.append([label for label in portion.classes if label not in seen])
-            seen.update(portion.classes)
-        return Readout(self.classes, heads, discriminants, [classes for classes in new if classes])
+        # The newest has heard of nothing before its task is over.
+        if all(len(voice.gaussians) == len(say.classes) for voice, say in voices):
+            for voice, say in voices:
+                weight, bias = voice.discriminants()
+                discriminants.append(Layer(weight.to(device), bias.to(device), torch.tensor(say.classes), say.trust))
+        return Readout(roll.classes, heads, discriminants, roll.first_taught())
 
     def strangeness(self) -> Strangeness | None:
         """From common features to how strange a picture is; None where there are none."""
@@ -298,9 +256,3 @@ class ChorusNet(SparcNet):
         for memory, is_frozen in zip(self.memories(), frozen, strict=True):
             if is_frozen:
                 memory.freeze()
-
-
-def pooled_features(units: Sequence[Unit]) -> int:
-    """P: how many features a working memory of this layout has, once they are pooled."""
-    filters = [unit.own + unit.shared for unit in units[2 * BLOCKS :: 2 * BLOCKS]]
-    return filters[-1] + sum(GRID**2 * count for count in filters[-2:-1])

@@ -1,8 +1,7 @@
 """EfficientNet-Lite0, which has seen ImageNet: a frozen net from pictures of any size to features.
 
-Tan and Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019; the Lite form of 2020
-has ReLU6 everywhere and no squeeze-and-excitation. Weights, padding and normalization are its authors'. Batch norms are
-folded into the convolutions, which saves between a fifth and a third of the time.
+`lite0.py` says what it is made of. Batch norms are folded into the convolutions, which saves between a fifth and a
+third of the time.
 
 Shapes: B batch, C input and N output channels, H × W the map.
 """
@@ -12,30 +11,17 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import conv2d
 
 from sparc.nn.functions import channels_last
+from sparc.nn.lite0 import DEVIATION, FEATURES, MEAN, STAGES, STEM, Block, blocks, folded
 from sparc.nn.lite0_weights import lite0_weights
 from sparc.nn.pretrained import Pretrained
 
-STEM = 32
-STAGES = (
-    (1, 3, 1, 1, 16),
-    (2, 3, 2, 6, 24),
-    (2, 5, 2, 6, 40),
-    (3, 3, 2, 6, 80),
-    (3, 5, 1, 6, 112),
-    (4, 5, 2, 6, 192),
-    (1, 3, 1, 6, 320),
-)
-"""Blocks, kernel, stride of the first block, how many times wider within a block, filters."""
-FEATURES = 1280
-MEAN, DEVIATION = 127.0, 128.0
-"""Of pixels from 0 to 255, in all three channels."""
-EPSILON = 1e-3
-"""Of the batch norms."""
 MAP_BYTES = 16 << 20
 """The largest map at any time: so many pictures are taken at once, 10 of 128 × 128 or 3 of 224 × 224.
 
@@ -74,13 +60,13 @@ class InvertedResidual(nn.Module):
     Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", CVPR 2018.
     """
 
-    def __init__(self, channels: int, filters: int, kernel: int, stride: int, wider: int) -> None:
+    def __init__(self, block: Block) -> None:
         super().__init__()
-        inner = channels * wider
-        self.expand = SameConv(channels, inner) if wider > 1 else None
-        self.depthwise = SameConv(inner, inner, kernel, stride, groups=inner)
-        self.project = SameConv(inner, filters)
-        self.adds_input = stride == 1 and channels == filters
+        inner = block.channels * block.wider
+        self.expand = SameConv(block.channels, inner) if block.wider > 1 else None
+        self.depthwise = SameConv(inner, inner, block.kernel, block.stride, groups=inner)
+        self.project = SameConv(inner, block.filters)
+        self.adds_input = block.adds_input
 
     def forward(self, x: Tensor) -> Tensor:
         wide = x if self.expand is None else self.expand(x).clamp_(0, 6)
@@ -95,27 +81,15 @@ class EfficientNetLite0(nn.Module):
         """With weights that mean nothing yet: `of` has those that do."""
         super().__init__()
         self.stem = SameConv(3, STEM, kernel=3, stride=2)
-        blocks: list[InvertedResidual] = []
-        channels = STEM
-        for count, kernel, first_stride, wider, filters in STAGES:
-            for stride in (first_stride, *[1] * (count - 1)):
-                blocks.append(InvertedResidual(channels, filters, kernel, stride, wider))
-                channels = filters
-        self.blocks = nn.Sequential(*blocks)
-        self.head = SameConv(channels, FEATURES)
+        self.blocks = nn.Sequential(*(InvertedResidual(block) for block in blocks()))
+        self.head = SameConv(STAGES[-1][-1], FEATURES)
         self.requires_grad_(False).eval()
 
     @classmethod
-    def of(cls, weights: Mapping[str, Tensor]) -> Self:
+    def of(cls, weights: Mapping[str, NDArray[np.float32]]) -> Self:
         """With weights by the names they have in `lite0_weights`, batch norms apart."""
         net = cls()
-        state = _folded("_conv_stem", "_bn0", weights, "stem") | _folded("_conv_head", "_bn1", weights, "head")
-        for number, block in enumerate(net.blocks):
-            for name, norm in (("expand", "_bn0"), ("depthwise", "_bn1"), ("project", "_bn2")):
-                if getattr(block, name) is not None:
-                    theirs = f"_blocks.{number}."
-                    state |= _folded(f"{theirs}_{name}_conv", theirs + norm, weights, f"blocks.{number}.{name}")
-        net.load_state_dict(state)
+        net.load_state_dict({name: torch.from_numpy(value) for name, value in folded(weights).items()})
         return net
 
     @torch.no_grad()
@@ -148,16 +122,3 @@ def pretrained_lite0() -> Pretrained:
 @cache  # to read and check the weights takes as long as ten pictures
 def _lite0() -> EfficientNetLite0:
     return EfficientNetLite0.of(lite0_weights())
-
-
-def _folded(conv: str, norm: str, weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """Batch norm of given statistics is a scale and a shift; in double precision, so that nothing is lost to it."""
-    mean, variance, scale, shift = (
-        weights[f"{norm}.{each}"].double() for each in ("running_mean", "running_var", "weight", "bias")
-    )
-    scale = scale / (variance + EPSILON).sqrt()
-    weight = weights[f"{conv}.weight"]
-    return {
-        f"{name}.weight": (weight * scale[:, None, None, None]).to(weight.dtype),
-        f"{name}.bias": (shift - mean * scale).to(weight.dtype),
-    }

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from sparc.files import make_folder, user_cache
 
+Features = NDArray[np.float32]
 FILE = "features-1.sqlite"
 """In the user's cache folder; another number where the table is made otherwise."""
 SECONDS = 24 * 60 * 60
@@ -44,9 +44,20 @@ _AT_ONCE = 500
 """Keys in a query; SQLite takes 999 at the least."""
 
 
-def recall(keys: Sequence[bytes], count: int) -> dict[bytes, Tensor]:
+def recalled(keys: Sequence[bytes], count: int, compute: Callable[[list[int]], Features]) -> Features:
+    """[N, count]: features by their keys; `compute` gives those of the pictures, by their indices, that are new."""
+    found = recall(keys, count)
+    new = {key: index for index, key in enumerate(keys) if key not in found}
+    if new:
+        computed = dict(zip(new, compute(list(new.values())), strict=True))
+        keep(computed)
+        found |= computed
+    return np.stack([found[key] for key in keys])
+
+
+def recall(keys: Sequence[bytes], count: int) -> dict[bytes, Features]:
     """Features of those keys that there are some for, `count` numbers each."""
-    found: dict[bytes, Tensor] = {}
+    found: dict[bytes, Features] = {}
     now = time.time()
     young = (now - SECONDS, now + SECONDS)  # what comes from the future was kept by a clock that was wrong
 
@@ -65,7 +76,7 @@ def recall(keys: Sequence[bytes], count: int) -> dict[bytes, Tensor]:
     return found
 
 
-def keep(found: Mapping[bytes, Tensor]) -> None:
+def keep(found: Mapping[bytes, Features]) -> None:
     """Features by their keys, float32, for a day."""
     now = time.time()
 
@@ -100,17 +111,17 @@ def _do(work: Callable[[sqlite3.Connection], None]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _packed(key: bytes, features: Tensor) -> bytes:
-    value = features.numpy().astype("<f4").tobytes()
+def _packed(key: bytes, features: Features) -> bytes:
+    value = features.astype("<f4").tobytes()
     return value + _checksum(key, value)
 
 
-def _checked(key: bytes, value: object) -> Tensor | None:
+def _checked(key: bytes, value: object) -> Features | None:
     """The features, if they are what was kept."""
     if not isinstance(value, bytes) or value[-CHECKSUM:] != _checksum(key, value[:-CHECKSUM]):
         return None
-    features = torch.from_numpy(np.frombuffer(value[:-CHECKSUM], "<f4").astype(np.float32))
-    return features if features.isfinite().all() else None
+    features = np.frombuffer(value[:-CHECKSUM], "<f4").astype(np.float32)
+    return features if np.isfinite(features).all() else None
 
 
 def _checksum(key: bytes, value: bytes) -> bytes:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from sparc.nn.described import made_up_share
 from sparc.nn.resizable_buffers import ResizableBuffers
 
 
@@ -85,15 +86,6 @@ class ClassGaussians(ClassMeans):
         self.means[label] += shift * (count / total)
         self.counts[label] = total
 
-    def merge(self, labels: list[int]) -> None:
-        """Make one class of all that are given the same label, with one covariance for all."""
-        assert self.tied
-        counts, means = self.counts.tolist(), self.means
-        self.counts, self.means = self.counts[:0], self.means[:0]
-        self.grow(max(labels, default=-1) + 1)
-        for label, count, mean in zip(labels, counts, means, strict=True):
-            self._join(label, count, mean, means.new_zeros(1))
-
     def keep(self, classes: list[int]) -> None:
         """Drop all other classes; a covariance for all stays as it is, with what they have added to it."""
         before = self._degrees()
@@ -139,8 +131,7 @@ class ClassGaussians(ClassMeans):
         """
         assert self.tied
         found = self.covariances()[0]
-        crowded = (len(found) / max(int(self.counts.sum()), 1)) ** 1.5
-        share = max(0.01, crowded / (self.half_at + crowded))
+        share = made_up_share(len(found), int(self.counts.sum()), self.half_at)
         variance = (found.trace() / len(found)).clamp_min(1e-4)
         made_up = variance * torch.eye(len(found)).to(found)
         mixed: Tensor = (1 - share) * found + share * made_up

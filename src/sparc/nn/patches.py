@@ -14,28 +14,17 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize
 
 from sparc.nn.functions import channels_last
-from sparc.nn.readout import GRID
+from sparc.nn.patch_numbers import FILTERS, FLAT, ROOT, SIDE, THRESHOLD
+from sparc.nn.roll import GRID
 
-SIDE = 6
-"""Pixels of a patch each way."""
-FILTERS = 192
-FEATURES = 2 * FILTERS * GRID**2
-HALF_AT = 6.0
-"""Of `ClassGaussians`: these features' covariance is less in need of being made up than that of trained ones."""
 ROUNDS = 10
 """In which averages of patches are made."""
 MAP_BYTES = 4 << 20
 """The largest map at any time: so many pictures are taken at once."""
 DRAWN = 30_000
 """Patches from which the whitening and the filters are computed, at most."""
-FLAT = 0.03
-"""Added to the variance of a patch, so that noise in flat ones does not count as much as a structure."""
 REGULARIZATION = 0.1
 """Added to the variances that whitening divides by."""
-THRESHOLD = 0.25
-"""What a filter answers below this is nothing."""
-ROOT = 0.01
-"""Added before the square root, which is too steep at 0."""
 
 
 class PatchFeatures(nn.Module):

@@ -10,28 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, linear
 
-GRID = 2
-"""The map before the last is pooled into so many cells each way."""
-TEMPERATURE = 3.0
-"""What discriminants are divided by: features are not quite as Gaussian as they are taken to be.
-
-This and the weight of the heads are from held-out pictures of three tasks of Seq-CIFAR100, where all of 2 to 3 and 0.5
-to 1.5 lie within a point.
-"""
-HEAD_WEIGHT = 1.5
-"""How much a head's logit counts beside a log posterior of the discriminants."""
-
-
-REST = 2.0
-"""What stands for a head's word on a class that none speaks for: about what the loudest says of pictures that it does
-not know, where heads are re-normalized to 5, so that discriminants decide."""
-ENOUGH = 10_000
-"""Pictures from which a working memory learns enough to be trusted among all classes; with fewer, it is by their share
-of them that all have a say in which portion a picture belongs to, and all of it in which class of the portion.
-
-With 14 classes of CIFAR-100 in four portions, 100 and 500 pictures of each, 61 and 71 % of test pictures are right so
-(one draw), 52 and 65 % where every working memory is trusted, and 62 and 69 % without any.
-"""
+from sparc.nn import roll
+from sparc.nn.roll import GRID, HEAD_WEIGHT, TEMPERATURE, Say
 
 
 def pooled(maps: Sequence[Tensor], memories: int = 1) -> list[Tensor]:
@@ -55,6 +35,10 @@ class Layer:
     """[K]: which, among all."""
     trust: float = 1.0
     """How much its word counts among all classes."""
+
+    @property
+    def say(self) -> Say:
+        return Say(self.classes.tolist(), self.trust)
 
     def __call__(self, features: Tensor) -> Tensor:
         return linear(features, self.weight, self.bias)
@@ -106,35 +90,14 @@ class Readout:
         """[B, C]: the most that a head says of a class, and the mean of what those discriminants say that know it."""
         parts = []
         if logits:
-            best = self.rest(by_trust).to(logits[0])
+            heads = [head.say for head in self.heads]
+            best = torch.from_numpy(roll.rest(self.classes, heads, by_trust)).to(logits[0])
             for each in logits:
-                best = torch.maximum(best, each * self.head_trust(by_trust))
+                best = torch.maximum(best, each * roll.head_trust(heads, by_trust))
             parts.append(best * HEAD_WEIGHT if posteriors else best)
         if posteriors:
             trusts = [layer.trust if by_trust else 1.0 for layer in self.discriminants]
             total = torch.stack([each * trust for each, trust in zip(posteriors, trusts, strict=True)]).sum(0)
-            parts.append(total / self.answers(by_trust).to(total))
+            answers = roll.answers(self.classes, [layer.say for layer in self.discriminants], by_trust)
+            parts.append(total / torch.from_numpy(answers).to(total))
         return sum(parts[1:], start=parts[0])
-
-    def head_trust(self, by_trust: bool) -> float:
-        """How much heads count: among all classes by what they are trusted on average, each as much as any other, or
-        the classes of one that is trusted less would be outvoted whatever the picture.
-
-        With 14 classes of CIFAR-100 in four portions and 400 pictures of each, 73.6 % of held-out pictures are right
-        so, and 69.9 % where each head counts by its own (one draw).
-        """
-        return sum(head.trust for head in self.heads) / len(self.heads) if by_trust else 1.0
-
-    def rest(self, by_trust: bool) -> Tensor:
-        """[C]: what stands for a head's word on a class that none speaks for."""
-        found = torch.full((self.classes,), REST * self.head_trust(by_trust))
-        for head in self.heads:
-            found[head.classes] = -torch.inf
-        return found
-
-    def answers(self, by_trust: bool) -> Tensor:
-        """[C]: how many discriminants know each class, each as far as it is trusted."""
-        found = torch.zeros(self.classes)
-        for layer in self.discriminants:
-            found[layer.classes] += layer.trust if by_trust else 1.0
-        return found

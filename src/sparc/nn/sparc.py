@@ -12,23 +12,13 @@ from typing import cast
 import torch
 from torch import Generator, Tensor, nn
 
-from sparc.data.imageset import SMALLEST_SIDE
+from sparc.data.pictures import SMALLEST_SIDE
 from sparc.errors import InputError
 from sparc.nn.functions import channels_last, two_of_each
 from sparc.nn.growing import Freezable
 from sparc.nn.head import Head, count_parameters
-from sparc.nn.layout import BLOCKS, layer_filters, suitable_depth
+from sparc.nn.layout import BLOCKS, Unit, layer_filters, layout, suitable_depth
 from sparc.nn.separable import SeparableConv, new_pointwise
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One separable convolution of the layout: what goes in, what comes out, and who owns how much of it."""
-
-    channels: int
-    own: int
-    shared: int
-    stride: int
 
 
 @dataclass(frozen=True)
@@ -221,27 +211,3 @@ class SparcNet(nn.Module):
             memory = self.memories()[task] if task < len(self.working) else self.add_task(classes)
             if frozen:
                 memory.freeze()
-
-
-def layout(channels: int, filters: list[int], shared: float) -> list[Unit]:
-    """The separable convolutions of one working memory: the stem, then two a block.
-
-    >>> [(unit.channels, unit.own, unit.shared) for unit in layout(3, [16], 0.5)][:2]
-    [(3, 8, 8), (16, 8, 8)]
-    """
-    if not 0 <= shared < 1:
-        raise InputError(f"--shared {shared:g} is not a share of the filters: it must be at least 0 and below 1")
-
-    def unit(channels: int, out: int, stride: int) -> Unit:
-        common = round(out * shared)
-        if common == out or (common == 0 and shared > 0):
-            raise InputError(f"--shared {shared:g} cannot divide {out} filters between two owners: raise --width")
-        return Unit(channels, out - common, common, stride)
-
-    units = [unit(channels, filters[0], 1)]
-    for layer, out in enumerate(filters):
-        for block in range(BLOCKS):
-            shrinks = layer > 0 and block == 0
-            units.append(unit(out // 2 if shrinks else out, out, 2 if shrinks else 1))
-            units.append(unit(out, out, 1))
-    return units

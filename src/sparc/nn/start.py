@@ -3,23 +3,20 @@
 import hashlib
 from collections.abc import Callable
 from functools import cached_property
-from typing import Literal, Self
+from typing import Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from sparc.nn import feature_cache
 from sparc.nn.batched import CHUNK
-from sparc.nn.efficientnet import FEATURES, pretrained_lite0
+from sparc.nn.efficientnet import pretrained_lite0
+from sparc.nn.lite0 import FEATURES
 from sparc.nn.pretrained import Pretrained
-
-Start = Literal["nothing", "lite0"]
-SIDE = 224
-"""Pixels that pictures are brought to, which is what the net was trained with. On CIFAR-100 with 20 pictures a class,
-54.9, 58.2 and 61.1 % of held-out pictures are right at 128, 160 and 224, for 8, 14 and 25 ms a picture."""
-ROOT = 0.003
-"""Added before the square root, which is too steep at 0."""
+from sparc.nn.start_numbers import ROOT, SIDE, Start
 
 
 class StartFeatures(Pretrained):
@@ -47,13 +44,12 @@ class StartFeatures(Pretrained):
 
     def _recalled(self, images: Tensor) -> Tensor:
         keys = [self._key(image) for image in images]
-        found = feature_cache.recall(keys, self.features)
-        new = {key: index for index, key in enumerate(keys) if key not in found}
-        if new:
-            computed = dict(zip(new, self(images[list(new.values())]), strict=True))
-            feature_cache.keep(computed)
-            found |= computed
-        return torch.stack([found[key] for key in keys])
+
+        def compute(new: list[int]) -> NDArray[np.float32]:
+            found: Tensor = self(images[new])
+            return found.numpy()
+
+        return torch.from_numpy(feature_cache.recalled(keys, self.features, compute))
 
     def _key(self, image: Tensor) -> bytes:
         """By the pixels, and by all that the last bits of features depend on."""

@@ -18,8 +18,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-LEAST = 0.02
-"""Of the number of features, added to what is divided by: with one class alone the distances are the same."""
+from sparc.nn.described import LEAST
 
 
 @dataclass(frozen=True, eq=False)

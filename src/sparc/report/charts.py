@@ -8,8 +8,8 @@ from sparc.report.axis import Axis
 from sparc.report.colours import heat, readable_on
 from sparc.report.comparison import Cell
 from sparc.report.drawing import Area, Box, Drawing, Group, Line, Shape, Text, fitted, text_width
-from sparc.report.labels import percent
 from sparc.report.marks import colour, dash, mark
+from sparc.text import percent
 
 WIDTH = 380.0
 LEFT, RIGHT, TOP = 42.0, 14.0, 70.0

@@ -1,7 +1,5 @@
 """How things are called, and numbers written, in every table and picture."""
 
-import math
-
 from sparc.experiment.result import Setting
 
 METRIC_TITLES = {
@@ -30,15 +28,6 @@ METRIC_MEANINGS = {
     "trade_off": "harmonic mean of stability and plasticity",
 }
 SETTING_TITLES: dict[Setting, str] = {"class_il": "Class-IL", "task_il": "Task-IL"}
-
-
-def percent(value: float | None, digits: int = 2) -> str:
-    """A percentage, or a dash for what is not defined.
-
-    >>> percent(81.234), percent(None)
-    ('81.23', '–')
-    """
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def size(count: float) -> str:

@@ -8,15 +8,16 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from sparc.methods.sparc.chorus import ChorusSettings
+from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
-from sparc.nn.efficientnet import FEATURES as START_FEATURES
-from sparc.nn.patches import FILTERS
+from sparc.nn.lite0 import FEATURES as START_FEATURES
+from sparc.nn.patch_numbers import FILTERS
 from sparc.predictor import USUAL_SHARE
-from sparc.report.labels import percent, size
+from sparc.report.labels import size
+from sparc.report.plain_table import plain_table
 from sparc.report.reliability import calibration_error_of, none_of_these, probabilities, reliability, unknown_pictures
-from sparc.report.tables import parameters_table, plain_table
-from sparc.text import counted, markdown, one_line
+from sparc.report.tables import parameters_table
+from sparc.text import counted, markdown, one_line, percent
 
 FEW = 5
 """Names that a table lists before it says how many more there are."""

@@ -15,11 +15,11 @@ from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_text
 from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
-from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES, percent
+from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES
 from sparc.report.marks import mark
 from sparc.report.study import Study, epochs_text
 from sparc.report.svg import icon, inline, safe
-from sparc.text import counted
+from sparc.text import counted, percent
 
 TASK_IL = tuple(column for column in COLUMNS if column.name.startswith("task_il.") and column not in ACCURACIES)
 VERSIONS = ("sparc", "torch", "python")

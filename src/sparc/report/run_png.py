@@ -10,8 +10,9 @@ from sparc.files import write_atomic
 from sparc.report.charts import Heading, table
 from sparc.report.drawing import Drawing, arranged
 from sparc.report.figures import matrix_figures, task_confusion_figures
-from sparc.report.labels import METRIC_TITLES, SETTING_TITLES, percent
+from sparc.report.labels import METRIC_TITLES, SETTING_TITLES
 from sparc.report.study import studies
+from sparc.text import percent
 
 
 def draw(result: Result, path: Path) -> Path:

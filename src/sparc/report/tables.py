@@ -4,31 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from sparc.experiment.result import Matrix, Result, summarized
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
-from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES, percent
-from sparc.text import counted, spread
-
-
-def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
-    """A table with a first column of names, and then numbers, or words."""
-    table = Table(
-        title=title or None,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_header=any((first, *columns)),
-    )
-    table.add_column(first)
-    for column in columns:
-        table.add_column(column, justify="left" if words else "right")
-    return table
-
+from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES
+from sparc.report.plain_table import plain_table
+from sparc.text import counted, percent, spread
 
 MAX_COLUMNS = 10
 """Tasks up to which the whole matrix fits a terminal."""

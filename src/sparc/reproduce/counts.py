@@ -14,10 +14,10 @@ from torch import Generator
 
 from sparc.data import sources
 from sparc.data.benchmarks import find
-from sparc.data.imageset import SMALLEST_SIDE
+from sparc.data.pictures import SMALLEST_SIDE
 from sparc.data.sources.stored import StoredSource
 from sparc.methods import Method, Settings
-from sparc.methods.parts.single import NetSettings
+from sparc.methods.settings import NetSettings
 from sparc.nn import ResNet, SparcNet
 from sparc.nn.backbone import Backbone, new_backbone
 from sparc.nn.growing import GrowingNet

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from sparc.data.benchmarks import find
 from sparc.experiment.config import RunConfig
 from sparc.methods import METHODS
-from sparc.methods.parts.single import NetSettings
+from sparc.methods.settings import NetSettings
 from sparc.nn.backbone import Backbone, new_backbone
 from sparc.nn.layout import suitable_depth
 from sparc.reproduce.counts import CHANNELS, backbone_of, data_of, measured_work

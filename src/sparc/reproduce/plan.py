@@ -9,7 +9,7 @@ from typing import Any
 from sparc.data.benchmarks import find
 from sparc.experiment.config import RunConfig, usual_recipe
 from sparc.methods import METHODS, Method
-from sparc.methods.parts.single import NetSettings
+from sparc.methods.settings import NetSettings
 from sparc.reproduce.paper import the_paper
 from sparc.text import counted
 

@@ -12,7 +12,7 @@ from sparc.report import charts
 from sparc.report.axis import Axis
 from sparc.report.charts import Heading, Series
 from sparc.report.drawing import Drawing, arranged
-from sparc.report.tables import plain_table
+from sparc.report.plain_table import plain_table
 from sparc.reproduce.exhibit import Chart
 from sparc.reproduce.paper import Printed
 from sparc.reproduce.tables import Filled, FilledChart, FilledCurve, FilledRow, FilledTable

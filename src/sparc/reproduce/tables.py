@@ -12,7 +12,7 @@ from sparc.experiment.config import RunConfig
 from sparc.experiment.folder import Run
 from sparc.experiment.identity import find_done
 from sparc.experiment.result import Result
-from sparc.methods.parts.single import NetSettings
+from sparc.methods.settings import NetSettings
 from sparc.report.comparison import Cell, mean_and_deviation
 from sparc.reproduce.catalog import EXHIBITS
 from sparc.reproduce.counts import backbone_of, data_of, measured_work, parameters

@@ -13,9 +13,10 @@ from torch.utils.flop_counter import flop_registry
 from sparc.data.augment import Augment
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.stream import Stream
-from sparc.methods.method import Batch, Method, Phase, Settings
+from sparc.methods.method import Batch, Method, Phase
 from sparc.methods.parts.costs import kept_bytes
 from sparc.methods.recipe import Recipe
+from sparc.methods.settings import Settings
 from sparc.train.randomness import seeded
 from sparc.train.trainer import Trainer
 

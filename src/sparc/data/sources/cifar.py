@@ -138,7 +138,7 @@ class Cifar(StoredSource):
     def find(self, folder: Path) -> Reader | None:
         for layout in self.layouts:
             if path := layout.find(folder):
-                return partial(layout.read, path)
+                return Reader(partial(layout.read, path), [path])
         return self.find_parquet(folder, self.copies)
 
 

@@ -5,28 +5,26 @@ import hashlib
 import math
 import statistics
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from sparc.data.imageset import LARGEST_SIDE, SMALLEST_SIDE, ImageSet, Splits, check_no_class_is_empty
-from sparc.data.pictures import Fit, decode, decode_all, square_side, square_side_of, themselves
+from sparc.data.class_folders import Classes, class_folders, read_labelled, split_of, usual_size
+from sparc.data.imageset import ImageSet, Splits
+from sparc.data.pictures import LARGEST_SIDE, SMALLEST_SIDE, Fit, Kept, Pixels, decode, square_side_of
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources.source import Source
 from sparc.data.tree import Tree
 from sparc.errors import InputError, UnreadableError
 
-Classes = Mapping[str, Sequence[str]]
-"""The pictures of each class, by its name, as paths relative to the folder."""
 
-_TEST_FOLDERS = ("test", "val", "valid", "validation")
-_MEASURED = 500
-"""How many pictures' headers are looked at to choose a size."""
-_LAYOUT = "put the pictures of each class into a folder named after the class, such as cat/1.jpg and dog/1.jpg"
+def themselves(images: Tensor) -> Tensor:
+    """What is kept of pictures, where that is all of them."""
+    return images
 
 
 class Folder(Source):
@@ -87,7 +85,7 @@ class Folder(Source):
         return self._read((train, train_classes), (test, test_classes), self._size(train, train_classes), progress)
 
     def _size(self, tree: Tree, classes: Classes) -> int:
-        return self.size or _usual_size(tree, classes, self.fit, strict=self.skipped is None)
+        return self.size or usual_size(tree, classes, self.fit, strict=self.skipped is None)
 
     def _read(
         self,
@@ -110,47 +108,6 @@ class Folder(Source):
         )
 
 
-def part_folders(tree: Tree) -> dict[str, Tree]:
-    """The folders `train`, `test` and so on, by their names in small letters, that hold class folders."""
-    found = {folder.name.lower(): folder for folder in tree.folders()}
-    return {name: found[name] for name in ("train", *_TEST_FOLDERS) if name in found and found[name].folders()}
-
-
-def split_of(tree: Tree) -> tuple[Tree, Tree | None]:
-    """Where the class folders to learn from are, and those to test with if somebody has set such aside."""
-    parts = part_folders(tree)
-    test = _test_part(parts)
-    if "train" in parts and test:
-        return parts["train"], test
-    only_train = [folder.name for folder in tree.folders()] == ["train"] and "train" in parts
-    return parts["train"] if only_train else tree, None
-
-
-def folder_to_test(tree: Tree) -> Tree:
-    """Where the class folders to test with are: in its `test` (or `val`, …) where it is split, else itself."""
-    return _test_part(part_folders(tree)) or tree
-
-
-def _test_part(parts: Mapping[str, Tree]) -> Tree | None:
-    return next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
-
-
-def class_folders(tree: Tree) -> Classes:
-    """The classes, sorted by name; pictures in folders inside a class folder are of that class."""
-    classes: dict[str, list[str]] = {_class_name(folder): [] for folder in tree.folders()}
-    pictures = tree.pictures()
-    if not classes:
-        what = "pictures but no folders of classes" if pictures else "neither pictures nor folders of classes"
-        raise InputError(f"{tree} holds {what}: {_LAYOUT}")
-    for picture in pictures:
-        if "/" in picture:
-            classes[_class_name(tree / picture.split("/", 1)[0])].append(picture)
-    if not any(classes.values()):
-        raise InputError(f"{tree} holds folders but no pictures in them: {_LAYOUT}")
-    check_no_class_is_empty(classes, map(len, classes.values()), str(tree))
-    return dict(sorted(classes.items()))
-
-
 def read_classes(
     tree: Tree,
     classes: Classes,
@@ -162,42 +119,14 @@ def read_classes(
     *,
     may_lack: bool = False,
 ) -> ImageSet:
-    """The pictures, class after class, decoded and brought to one size, or what `keep` makes of them.
+    """As `read_labelled`, with tensors."""
 
-    Those that cannot be read are added to `skipped`; without such a list the first of them is an error. A class that
-    has none left is one in any case, unless some `may_lack` pictures.
-    """
-    chosen = [picture for pictures in classes.values() for picture in pictures]
-    contents = ((tree.file(name), content) for name, content in tree.read(chosen))
-    places = {tree.file(name): index for index, name in enumerate(chosen)} if tree.is_tar else None
-    lost: dict[int, Skipped] = {}
-    pass_over = None if skipped is None else lost
-    images = decode_all(contents, len(chosen), size, progress, fit=fit, skipped=pass_over, places=places, keep=keep)
-    counts = torch.tensor([len(pictures) for pictures in classes.values()])
-    labels = torch.arange(len(classes)).repeat_interleave(counts)
-    if skipped is not None and lost:
-        skipped += [lost[index] for index in sorted(lost)]
-        labels = labels[[index not in lost for index in range(len(chosen))]]
-        if not may_lack:
-            _check_some_are_left(tree, tuple(classes), labels, lost)
-    return ImageSet(images, labels, tuple(classes), (3, size, size))
+    def kept(images: Pixels) -> Kept:
+        found: Kept = keep(torch.from_numpy(images)).numpy()
+        return found
 
-
-def _check_some_are_left(tree: Tree, classes: Sequence[str], labels: Tensor, lost: Mapping[int, Skipped]) -> None:
-    first = lost[min(lost)]
-    if not len(labels):
-        raise InputError(f"no picture in {tree} can be read, {first.path} for one: {first.reason}")
-    for name, count in zip(classes, labels.bincount(minlength=len(classes)).tolist(), strict=True):
-        if not count:
-            raise InputError(f"no picture of the class “{name}” in {tree} can be read: repair some, or remove it")
-
-
-def _class_name(folder: Tree) -> str:
-    try:
-        folder.name.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"the folder {str(folder)!a} has a name that is not UTF-8: rename it") from error
-    return unicodedata.normalize("NFC", folder.name)
+    images, labels, names = read_labelled(tree, classes, size, progress, fit, skipped, kept, may_lack=may_lack)
+    return ImageSet(torch.from_numpy(images), torch.from_numpy(labels), names, (3, size, size))
 
 
 def _chosen(pictures: Sequence[str], share: float) -> list[str]:
@@ -223,36 +152,6 @@ def some_pictures(tree: Tree, fit: Fit, side: int, count: int) -> tuple[Tensor, 
         with contextlib.suppress(UnreadableError):
             sides.append(square_side_of(content, name, fit))
             if isinstance(content, bytes):
-                images.append(torch.tensor(decode(content, name, side, fit)).movedim(2, 0))
-    found = torch.stack(images) if images else torch.empty(0, 3, side, side, dtype=torch.uint8)
-    return found, int(statistics.median(sides or [0]))
-
-
-def _usual_size(tree: Tree, classes: Classes, fit: Fit, *, strict: bool) -> int:
-    pictures = [picture for members in classes.values() for picture in members]
-    sides = []
-    for measure in _measures(tree, pictures[:: math.ceil(len(pictures) / _MEASURED)], fit):
-        try:
-            sides.append(measure())
-        except UnreadableError:
-            if strict:
-                raise
-    return suitable_size(sides)
-
-
-def _measures(tree: Tree, chosen: Sequence[str], fit: Fit) -> Iterator[Callable[[], int]]:
-    """What gives the side of each picture: by its header, which in an archive does not come without the rest."""
-    if tree.packed is None:
-        yield from (partial(square_side, tree.path / name, fit) for name in chosen)
-        return
-    for name, content in tree.read(chosen):
-        yield partial(square_side_of, content, tree.file(name), fit)
-
-
-def suitable_size(sides: Sequence[int]) -> int:
-    """The median, down to a multiple of 32 and within 32 to 96, where small nets learn in minutes.
-
-    >>> [suitable_size(sides) for sides in ([20], [48], [70, 500, 90], [4000], [])]
-    [32, 32, 64, 96, 32]
-    """
-    return min(max(int(statistics.median(sides or [0])) // 32 * 32, 32), 96)
+                images.append(np.moveaxis(decode(content, name, side, fit), 2, 0))
+    found = np.stack(images) if images else np.empty((0, 3, side, side), np.uint8)
+    return torch.from_numpy(found), int(statistics.median(sides or [0]))

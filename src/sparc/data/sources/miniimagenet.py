@@ -12,14 +12,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from sparc.data.class_folders import Classes, class_folders, part_folders
 from sparc.data.imageset import Splits
 from sparc.data.progress import Progress
-from sparc.data.sources.folder import Classes, class_folders, part_folders, read_classes
+from sparc.data.sources.folder import read_classes
 from sparc.data.sources.stored import Reader, StoredSource
 from sparc.data.tree import Tree
 from sparc.errors import InputError
 
 SIZE = 84
+_PARTS = ("train", "val", "test")
 
 
 class MiniImageNet(StoredSource):
@@ -35,11 +37,12 @@ class MiniImageNet(StoredSource):
 
     def find(self, folder: Path) -> Reader | None:
         if (folder / "train.csv").is_file():
-            return partial(_read, folder, _from_csv)
+            lists = [folder / f"{part}.csv" for part in _PARTS]
+            return Reader(partial(_read, folder, _from_csv), [*lists, folder / "images"])
         # Class folders are of this set by where they lie, or else by WordNet's numbers, as ImageNet's are.
         inside = [child.name for path in (folder, folder / "train") if path.is_dir() for child in path.iterdir()]
         if self.goes_by(folder.name) or any(re.fullmatch(r"n\d{8}", name) for name in inside):
-            return partial(_read, folder, _from_class_folders)
+            return Reader(partial(_read, folder, _from_class_folders), [folder])
         return None
 
 
@@ -48,7 +51,7 @@ def _read(folder: Path, list_parts: Callable[[Path], dict[str, Classes]], progre
 
 
 def _from_csv(folder: Path) -> dict[str, Classes]:
-    return {part: _listed(folder / f"{part}.csv") for part in ("train", "val", "test")}
+    return {part: _listed(folder / f"{part}.csv") for part in _PARTS}
 
 
 def _from_class_folders(folder: Path) -> dict[str, Classes]:

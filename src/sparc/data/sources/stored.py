@@ -2,14 +2,15 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from sparc.data import parquet
+from sparc.data import decoded, parquet
+from sparc.data.class_folders import check_no_class_is_empty
 from sparc.data.download import DownloadError, Remote, fetch
-from sparc.data.imageset import Splits, check_no_class_is_empty
+from sparc.data.imageset import Splits
 from sparc.data.progress import Progress, no_progress
 from sparc.data.sources.source import Source
 from sparc.errors import InputError
@@ -17,8 +18,13 @@ from sparc.files import check_writable, clear_parts, locked, make_folder, user_c
 
 VARIABLE = "SPARC_DATA"
 
-Reader = Callable[[Progress], Splits]
-"""Reads a set that has been found."""
+
+class Reader(NamedTuple):
+    """Reads a set that has been found."""
+
+    read: Callable[[Progress], Splits]
+    sources: Sequence[Path]
+    """The files, or folders, that it is read from."""
 
 
 class StoredSource(Source):
@@ -41,13 +47,15 @@ class StoredSource(Source):
 
     def find_parquet(self, folder: Path, copies: parquet.Copies) -> Reader | None:
         parts = parquet.find(folder, copies, self.classes, own=self.goes_by(folder.name))
-        return partial(parquet.read, parts) if parts else None
+        if not parts:
+            return None
+        return Reader(partial(parquet.read, parts), [shard for part in parts for shard in part.shards])
 
     def load(self, data: Path | None = None, progress: Progress = no_progress) -> Splits:
         named, cache = _named(data), user_cache()
         for folder in self._folders(named, cache):
-            if read := self.find(folder):
-                return self._checked(read(progress), folder)
+            if reader := self.find(folder):
+                return self._read(reader, folder, progress)
         return self._fetched(named, cache, progress)
 
     def present(self, data: Path | None = None) -> bool:
@@ -81,9 +89,15 @@ class StoredSource(Source):
                     fetch(self.remote, folder, progress)
             except DownloadError as error:
                 raise InputError(f"{self.title} is {looked}, and {error}: {todo}") from error
-        read = self.find(folder)
-        assert read is not None
-        return self._checked(read(progress), folder)
+        reader = self.find(folder)
+        assert reader is not None
+        return self._read(reader, folder, progress)
+
+    def _read(self, reader: Reader, folder: Path, progress: Progress) -> Splits:
+        def checked(progress: Progress) -> Splits:
+            return self._checked(reader.read(progress), folder)
+
+        return decoded.recalled(self.name, reader.sources, checked, progress)
 
     def _checked(self, splits: Splits, folder: Path) -> Splits:
         for part, images in splits._asdict().items():

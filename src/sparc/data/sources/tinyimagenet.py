@@ -42,9 +42,13 @@ class TinyImageNet(StoredSource):
     def find(self, folder: Path) -> Reader | None:
         for path in (folder / "tiny-imagenet-200.zip", folder / "tiny-imagenet-200", folder):
             if path.is_file() or (path / _WNIDS).is_file():
-                return partial(_read_official, path)
-        read = self.find_parquet(folder, self.copies)
-        return read and (lambda progress: Splits(*map(_with_sorted_classes, read(progress))))
+                return Reader(partial(_read_official, path), [path])
+        found = self.find_parquet(folder, self.copies)
+        return found and found._replace(read=partial(_read_sorted, found))
+
+
+def _read_sorted(reader: Reader, progress: Progress) -> Splits:
+    return Splits(*map(_with_sorted_classes, reader.read(progress)))
 
 
 def _read_official(path: Path, progress: Progress) -> Splits:
@@ -83,7 +87,9 @@ def _part(path: Path, wnid_of: dict[str, str], wnids: tuple[str, ...], progress:
             raise InputError(f"{path}:{name} is of no class that {_WNIDS} lists: fetch the set again")
     pictures = ((f"{path}:{name}", content) for name, content in read(path, wnid_of))
     images = decode_all(pictures, len(wnid_of), SIZE, progress, fit=None)
-    return ImageSet(images, torch.tensor([label_of[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids)
+    return ImageSet(
+        torch.from_numpy(images), torch.tensor([label_of[wnid] for wnid in wnid_of.values()], dtype=torch.int64), wnids
+    )
 
 
 def _with_sorted_classes(images: ImageSet) -> ImageSet:

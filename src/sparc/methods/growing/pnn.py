@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.methods.method import Batch, Method
-from sparc.methods.parts.single import NetSettings
+from sparc.methods.settings import NetSettings
 from sparc.nn.head import count_parameters
 from sparc.nn.progressive import ProgressiveNet
 

@@ -29,10 +29,10 @@ from sparc.errors import InputError, check_not_negative
 from sparc.methods.method import Batch, Phase
 from sparc.methods.parts.bit_masks import BitMasks
 from sparc.methods.parts.masks import smallest
-from sparc.methods.parts.single import NetSettings
 from sparc.methods.parts.task_heads import TaskWeights
 from sparc.methods.parts.task_norms import TaskNorms
 from sparc.methods.recipe import Recipe
+from sparc.methods.settings import NetSettings
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import ResNet

@@ -18,8 +18,8 @@ from torch.nn.functional import normalize, unfold
 from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_positive
-from sparc.methods.parts.single import NetSettings
 from sparc.methods.parts.task_heads import TaskHeads
+from sparc.methods.settings import NetSettings
 from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import Conv, ResNet

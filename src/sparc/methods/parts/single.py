@@ -8,24 +8,10 @@ from torch import Generator, Tensor
 
 from sparc.data.augment import Views
 from sparc.data.stream import Task
-from sparc.methods.method import Batch, Method, Settings
+from sparc.methods.method import Batch, Method
+from sparc.methods.settings import NetSettings
 from sparc.nn.backbone import Backbone, new_backbone
 from sparc.nn.growing import GrowingNet
-from sparc.nn.layout import layer_filters
-
-
-@dataclass(frozen=True)
-class NetSettings(Settings):
-    """Of nets in layers of residual blocks, which can be made wider and deeper."""
-
-    width: float = 1.0
-    """Filters of the first layer, as a multiple of 64."""
-    depth: int | None = None
-    """Layers of two residual blocks; without it as many as suit the pictures, at most 4."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        layer_filters(self.width, 1 if self.depth is None else self.depth)
 
 
 @dataclass(frozen=True)

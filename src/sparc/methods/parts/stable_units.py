@@ -18,8 +18,8 @@ from torch import Generator, Tensor
 from sparc.data.augment import Views
 from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task, hold_out
-from sparc.methods.method import Settings
 from sparc.methods.parts.task_heads import TaskHeads
+from sparc.methods.settings import Settings
 from sparc.nn.head import Heads
 from sparc.nn.layout import layer_filters
 from sparc.nn.plain_conv import LAYERS, PlainConv, first_weights

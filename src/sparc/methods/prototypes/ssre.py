@@ -19,8 +19,8 @@ from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_positive
 from sparc.methods.method import Batch, Method, Phase
-from sparc.methods.parts.single import NetSettings
 from sparc.methods.recipe import Recipe
+from sparc.methods.settings import NetSettings
 from sparc.nn.gaussians import ClassMeans
 from sparc.nn.side_branch import SideBranchNet
 

@@ -24,9 +24,9 @@ from sparc.data.augment import Views
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_not_negative, check_positive
 from sparc.methods.method import Batch, Phase
-from sparc.methods.parts.single import NetSettings
 from sparc.methods.parts.task_heads import TaskHeads
 from sparc.methods.recipe import Recipe, check_plain_steps
+from sparc.methods.settings import NetSettings
 from sparc.nn.bayesian import BayesianHeads, draw, spread
 from sparc.nn.resnet import ResNet
 

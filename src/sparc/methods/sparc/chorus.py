@@ -10,89 +10,51 @@ it, and so do old features. Steps are Muon's: the first task of Seq-CIFAR100 has
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Literal, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Generator, Tensor, nn
 
 from sparc.data.augment import Augment, Views
-from sparc.data.imageset import LARGEST_SIDE, ImageSet
+from sparc.data.imageset import ImageSet
 from sparc.data.stream import Task
-from sparc.errors import InputError
 from sparc.methods.method import ParameterGroup, Phase
 from sparc.methods.recipe import Recipe
-from sparc.methods.sparc.sparc import SPARC, SparcSettings
+from sparc.methods.sparc.settings import ChorusSettings, SparcSettings
+from sparc.methods.sparc.sparc import SPARC
 from sparc.nn.chorus import ChorusNet
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.nn.patches import PatchFeatures
 from sparc.nn.sparc import WorkingMemory
-from sparc.nn.start import SIDE, Start, StartFeatures
-from sparc.text import counted
+from sparc.nn.start import StartFeatures
 
 V = TypeVar("V", bound=Views)
-Inherit = Literal["newest", "alike", "nothing"]
 PICTURES_FOR_PATCHES = 1000
 """Of the first task: patches are drawn from these."""
 AS_THEY_ARE = Augment((0.0,) * 3, (1 / 255,) * 3)
 """Pixels from 0 to 255, which a start takes in."""
 
 
-@dataclass(frozen=True)
-class ChorusSettings(SparcSettings):
-    alpha: float = 1.0
-    """How much of the semantic memory is kept at each consolidation; with all of it old features stay as they are."""
-    inherit: Inherit = "newest"
-    """What a working memory starts as: the newest one, the one whose features tell the new classes apart best, or
-    random weights."""
-    statistics: int = 256
-    """Features in which each working memory describes classes; 0 leaves its answer to the head."""
-    patches: int = 512
-    """Features of small patches in which all classes are described, without training; 0 does without them."""
-    start: Start = "nothing"
-    """With lite0, classes are described in the features of a net that was pre-trained on ImageNet, instead of in
-    patches, and nothing is trained."""
-    start_size: int = SIDE
-    """Pixels each way that pictures are brought to for the start."""
-    mirror: bool = True
-    """Answer by the mean over a picture and its mirror image, where mirror images are learned from; --no-mirror looks
-    once."""
+def new_net(
+    settings: ChorusSettings,
+    channels: int,
+    image_size: tuple[int, int],
+    flip: bool,
+    generator: Generator | None = None,
+) -> ChorusNet:
+    """A net that has learned nothing yet; `flip` says whether mirror images are learned from."""
+    settings.check_channels(channels)
+    shape = (channels, image_size, settings.width, settings.depth, settings.shared)
+    start = StartFeatures.named(settings.start, settings.start_size)
+    return ChorusNet(*shape, generator, settings.statistics, settings.mirrors(flip), settings.patches, start)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("statistics", "patches"):
-            if (count := getattr(self, name)) < 0:
-                raise InputError(f"--{name} {count} is no number of features: it must be at least 0")
-        if not 32 <= self.start_size <= LARGEST_SIDE:
-            raise InputError(f"--start-size {self.start_size} is out of range: choose from 32 to {LARGEST_SIDE}")
 
-    def new_net(
-        self, channels: int, image_size: tuple[int, int], flip: bool, generator: Generator | None = None
-    ) -> ChorusNet:
-        """A net that has learned nothing yet; `flip` says whether mirror images are learned from."""
-        self.check_channels(channels)
-        shape = (channels, image_size, self.width, self.depth, self.shared)
-        start = StartFeatures.named(self.start, self.start_size)
-        mirror = self.mirror and flip and start is None
-        return ChorusNet(*shape, generator, self.statistics, mirror, self.patches, start)
-
-    def check_channels(self, channels: int) -> None:
-        if self.start != "nothing" and channels != 3:
-            raise InputError(
-                f"--start {self.start} is for coloured pictures: these have {counted(channels, 'channel')}"
-            )
-
-    @property
-    def describes_all(self) -> bool:
-        """Whether there are common features, in which every class is described."""
-        return self.patches > 0 or self.start != "nothing"
-
-    def views(self, augment: V) -> V | Augment:
-        """How pictures become what a net with these settings takes in."""
-        return augment if self.start == "nothing" else AS_THEY_ARE
+def views(settings: ChorusSettings, augment: V) -> V | Augment:
+    """How pictures become what a net with these settings takes in."""
+    return augment if settings.start == "nothing" else AS_THEY_ARE
 
 
 class Chorus(SPARC):
@@ -107,7 +69,7 @@ class Chorus(SPARC):
     def __init__(
         self, settings: ChorusSettings, channels: int, image_size: tuple[int, int], augment: Views, generator: Generator
     ) -> None:
-        super().__init__(settings, channels, image_size, settings.views(augment), generator)
+        super().__init__(settings, channels, image_size, views(settings, augment), generator)
         self.labels: Sequence[int] | None = None
         """Which classes a task's are, among all; without it new ones."""
         self.fewest = 0
@@ -115,7 +77,7 @@ class Chorus(SPARC):
 
     def new_net(self, settings: SparcSettings, channels: int, image_size: tuple[int, int]) -> ChorusNet:
         flip = isinstance(self.augment, Augment) and self.augment.flip
-        return cast(ChorusSettings, settings).new_net(channels, image_size, flip, self.generator)
+        return new_net(cast(ChorusSettings, settings), channels, image_size, flip, self.generator)
 
     def begin_task(self, task: Task) -> None:
         older = self.net.memories()

@@ -7,7 +7,8 @@ sharing half of the point-wise filters costs in accuracy, and saves in parameter
 from dataclasses import asdict
 from typing import Any
 
-from sparc.methods.sparc.sparc import SPARC, RenormalizationSettings, SparcSettings
+from sparc.methods.sparc.settings import RenormalizationSettings, SparcSettings
+from sparc.methods.sparc.sparc import SPARC
 
 
 class Isolation(SPARC):

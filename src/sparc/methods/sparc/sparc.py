@@ -4,7 +4,6 @@ Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal
 No picture of an old task is kept and no copy of the model is made.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,47 +12,13 @@ from torch import Generator, Tensor, nn
 
 from sparc.data.augment import Views
 from sparc.data.stream import Task
-from sparc.errors import check_not_negative, check_share
 from sparc.methods.method import Batch
 from sparc.methods.parts.prepared import Prepared
-from sparc.methods.parts.single import NetSettings
 from sparc.methods.recipe import Recipe
+from sparc.methods.sparc.settings import SparcSettings, WorkingSettings
 from sparc.nn.head import Head
 from sparc.nn.inference import InferenceNet
 from sparc.nn.sparc import SparcNet
-
-
-@dataclass(frozen=True)
-class WorkingSettings(NetSettings):
-    width: float = 0.5
-    """Filters of the first layer of each working memory, as a multiple of 64."""
-
-
-@dataclass(frozen=True)
-class SemanticSettings(WorkingSettings):
-    shared: float = 0.5
-    """Share of the point-wise filters that is the semantic memory's; 0 isolates the tasks completely."""
-    alpha: float = 0.99
-    """How much of the semantic memory is kept at each consolidation."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share("--alpha", self.alpha)
-
-
-@dataclass(frozen=True)
-class RenormalizationSettings(WorkingSettings):
-    kappa: float = 5.0
-    """Where re-normalization puts the largest activation of every head; 0 leaves the heads as they are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_not_negative("--kappa", self.kappa)
-
-
-@dataclass(frozen=True)
-class SparcSettings(RenormalizationSettings, SemanticSettings):
-    pass
 
 
 class SPARC(Prepared[InferenceNet]):

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from sparc.methods.sparc.sparc import SPARC, SemanticSettings, SparcSettings
+from sparc.methods.sparc.settings import SemanticSettings, SparcSettings
+from sparc.methods.sparc.sparc import SPARC
 from sparc.nn.head import Head
 
 

@@ -1,0 +1,95 @@
+"""Whole graphs of a model: from pictures to answers, or with a start in two parts, what it finds and what follows."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from sparc import __version__
+from sparc.folded import FoldedModel
+from sparc.graph.answers import Answers, strangeness
+from sparc.graph.builder import Graph
+from sparc.graph.common import patch_features, start_features
+from sparc.graph.memories import stacks
+from sparc.model_info import ModelInfo
+from sparc.nn import lite0
+from sparc.nn.lite0_weights import lite0_weights
+
+FORMAT = "sparc-onnx"
+VERSION = 1
+SHARES = (0.8, 0.9, 0.95, 0.99)
+"""Of pictures of known classes, for which it is said how strange they are at the most."""
+
+
+def whole_graph(model: FoldedModel) -> Any:
+    """From uint8 pictures to scores, probabilities and strangeness."""
+    graph, info = Graph(), model.info
+    x = _normalized(graph, info)
+    both = _with_mirrored(graph, x, info.shape.image_size[1]) if model.mirror else x
+    memories = [(stack, *stack.features(both)) for stack in stacks(graph, model)]
+    common = None
+    if model.patches is not None:
+        common = patch_features(graph, "patches", both, model.patches, info.shape.image_size, model.mirror)
+    elif model.has_start:
+        weights, side = lite0.folded(lite0_weights()), info.settings.start_size
+        common = start_features(graph, "start", x, weights, side, info.shape.image_size)
+    graph.node("scores", "Identity", Answers(graph, model).scores(memories, common))
+    return _finished(graph, model, common, {"images": (np.uint8, _shape(info))})
+
+
+def start_graph(info: ModelInfo) -> Any:
+    """From uint8 pictures to what the start finds in them; it is the same for all models with its size and theirs."""
+    graph = Graph()
+    x = graph.node("floats", "Cast", "images", to=graph.onnx.TensorProto.FLOAT)
+    weights = lite0.folded(lite0_weights())
+    found = start_features(graph, "start", x, weights, info.settings.start_size, info.shape.image_size)
+    graph.node("features", "Identity", found)
+    return graph.model({"images": (np.uint8, _shape(info))}, {"features": ["batch", lite0.FEATURES]})
+
+
+def readout_graph(model: FoldedModel) -> Any:
+    """From what the start has found to scores, probabilities and strangeness."""
+    graph = Graph()
+    graph.node("scores", "Identity", Answers(graph, model).scores([], "features"))
+    return _finished(graph, model, "features", {"features": (np.float32, ["batch", lite0.FEATURES])})
+
+
+def _shape(info: ModelInfo) -> list[str | int]:
+    return ["batch", info.shape.channels, *info.shape.image_size]
+
+
+def _normalized(graph: Graph, info: ModelInfo) -> str:
+    """The numbers of Augment.normalize, in its order."""
+    shift = graph.weight("shift", np.array(info.mean, np.float32)[:, None, None] * np.float32(255))
+    scale = graph.weight("scale", 1 / (np.array(info.std, np.float32)[:, None, None] * np.float32(255)))
+    x = graph.node("floats", "Cast", "images", to=graph.onnx.TensorProto.FLOAT)
+    return graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
+
+
+def _with_mirrored(graph: Graph, x: str, width: int) -> str:
+    """All pictures, and then their mirror images."""
+    backwards = graph.weight("backwards", np.arange(width)[::-1])
+    return graph.node("both", "Concat", x, graph.node("mirrored", "Gather", x, backwards, axis=3), axis=0)
+
+
+def _finished(graph: Graph, model: FoldedModel, common: str | None, inputs: Any) -> Any:
+    """With probabilities, strangeness, and all that a reader needs to know."""
+    info = model.info
+    graph.node("probabilities", "Softmax", graph.scaled("calibrated", "scores", 1 / info.temperature), axis=1)
+    outputs: dict[str, list[str | int]] = {name: ["batch", len(info.classes)] for name in ("scores", "probabilities")}
+    if model.strangeness is not None and common is not None:
+        strangeness(graph, "strangeness", common, model.strangeness)
+        outputs["strangeness"] = ["batch"]
+    facts = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "producer": f"sparc {__version__}",
+        "classes": json.dumps(info.classes, ensure_ascii=False),
+        "tasks": json.dumps([task.name for task in info.tasks], ensure_ascii=False),
+        "image_size": json.dumps(info.shape.image_size),
+        "fit": info.shape.fit,
+        "temperature": str(info.temperature),
+    }
+    if model.strangeness is not None and info.limit(SHARES[0]) is not None:
+        facts["none_of_these_above"] = json.dumps({str(share): info.limit(share) for share in SHARES})
+    return graph.model(inputs, outputs, facts)

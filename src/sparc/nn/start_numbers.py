@@ -1,0 +1,10 @@
+"""Numbers of a start's features, which the net and the graph that answers without torch share."""
+
+from typing import Literal
+
+Start = Literal["nothing", "lite0"]
+SIDE = 224
+"""Pixels that pictures are brought to, which is what the net was trained with. On CIFAR-100 with 20 pictures a class,
+54.9, 58.2 and 61.1 % of held-out pictures are right at 128, 160 and 224, for 8, 14 and 25 ms a picture."""
+ROOT = 0.003
+"""Added before the square root, which is too steep at 0."""

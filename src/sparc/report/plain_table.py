@@ -1,0 +1,20 @@
+"""The one kind of table that verbs print."""
+
+from rich import box
+from rich.table import Table
+
+
+def plain_table(title: str, first: str, *columns: str, words: bool = False) -> Table:
+    """A table with a first column of names, and then numbers, or words."""
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_header=any((first, *columns)),
+    )
+    table.add_column(first)
+    for column in columns:
+        table.add_column(column, justify="left" if words else "right")
+    return table
