@@ -85,10 +85,11 @@ def make_folder(path: Path) -> None:
         sync(path.parent)
 
 
-def clear_parts(folder: Path) -> None:
-    """Take away files that were being written when a process died."""
+def clear_parts(folder: Path, name: str = "") -> None:
+    """Take away files that were being written when a process died; those of one name, or all."""
     for part in folder.glob(f".*{PART}"):
-        part.unlink(missing_ok=True)
+        if not name or part.name.startswith(f".{name}."):
+            part.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

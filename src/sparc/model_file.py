@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -170,6 +170,11 @@ class ModelInfo:
         for voice, known in zip(net.all_voices(), net.known_classes(), strict=True):
             voice.gaussians.grow(len(known))
         return net
+
+    def bytes_after(self, tasks: int) -> int:
+        """How large the weights were when so many of the tasks had been learned."""
+        net = replace(self, tasks=self.tasks[:tasks]).grown_net()
+        return sum(tensor.nbytes for tensor in _tensors(net).values())
 
     def fewest_bytes(self) -> int:
         """How large the weights of all tasks are at the least, before anything is allocated."""

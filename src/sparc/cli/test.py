@@ -15,14 +15,14 @@ from sparc.calibration import calibration_error
 from sparc.cli.parse import ModelFile, parse
 from sparc.cli.progress import Display
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import class_folders, folder_to_test, read_classes
+from sparc.data.sources.folder import folder_to_test, read_classes
 from sparc.data.tree import Tree
-from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.model_file import load_taught
 from sparc.predictor import USUAL_SHARE, Confusion, answers, check_passing, check_rejects, confusion
 from sparc.report.labels import percent
 from sparc.report.tables import plain_table
+from sparc.testing import as_json, known_classes
 from sparc.text import one_line
 
 
@@ -54,12 +54,7 @@ def main(arguments: list[str]) -> int:
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))
-    classes = class_folders(folder)
-    known = model.info.classes
-    for name in classes:
-        if name not in known:
-            advice = nearest(name, known)
-            raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
+    classes = known_classes(folder, model, given.model)
     unknown = None if given.unknown is None else Tree.at(given.unknown)
     if unknown is not None:
         check_rejects(model.info, given.reject)
@@ -80,7 +75,7 @@ def main(arguments: list[str]) -> int:
     if others is not None:
         taken = _percent(answers(model, shape.suited(others).images).are_known(given.reject))
     if given.json:
-        shown = {**_as_json(found), "known_accepted": accepted, "unknown_accepted": taken}
+        shown = {**as_json(found), "known_accepted": accepted, "unknown_accepted": taken}
         print(json.dumps({**shown, "skipped": [asdict(each) for each in skipped]}))
     else:
         _print(found, accepted, taken)
@@ -89,19 +84,6 @@ def main(arguments: list[str]) -> int:
 
 def _percent(flags: Tensor) -> float:
     return 100 * float(flags.double().mean())
-
-
-def _as_json(found: Confusion) -> dict[str, object]:
-    return {
-        "pictures": found.pictures,
-        "accuracy_in_all": found.accuracy_in_all,
-        "accuracy_in_task": found.accuracy_in_task,
-        "calibration_error": calibration_error(found.bins),
-        "classes": [
-            {"class": name, "pictures": given.total(), "right": given[name], "taken_for": dict(given)}
-            for name, given in found.counts.items()
-        ],
-    }
 
 
 def _print(found: Confusion, accepted: float | None, taken: float | None) -> None:

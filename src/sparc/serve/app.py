@@ -1,0 +1,314 @@
+"""The server's routes: the page, what it shows, and what it and programs ask."""
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from sparc.data.skipped import Skipped
+from sparc.data.sources.folder import read_classes
+from sparc.edit import Kind, edit_file, forget, rename, what_is_called, what_remains
+from sparc.errors import InputError
+from sparc.export import cuttings, export_onnx
+from sparc.model_file import Model
+from sparc.predictor import USUAL_SHARE, check_passing, check_rejects, confusion
+from sparc.report.model_card import card
+from sparc.serve.answers import refusal
+from sparc.serve.asking import Asking, Question
+from sparc.serve.bounds import Bounds, Limits
+from sparc.serve.guard import Guard
+from sparc.serve.learning import Learning
+from sparc.serve.looking import about, figures
+from sparc.serve.openapi import api_page, specification
+from sparc.serve.pages import page_routes
+from sparc.serve.refused import RefusedError
+from sparc.serve.served import Served
+from sparc.serve.teaching import job_of
+from sparc.serve.uploads import Upload, by_class, read_form
+from sparc.testing import as_json, known_classes
+
+Result = TypeVar("Result")
+
+
+class Server:
+    """What the routes share."""
+
+    def __init__(
+        self, path: Path, host: str, token: str | None, threads: int = 1, limits: Limits | None = None
+    ) -> None:
+        self.served = Served(path)
+        self.learning = Learning(self.served)
+        self.asking: Asking
+        self.limits = limits or Limits()
+        self.host, self.token, self.threads = host, token, threads
+        self.work = ThreadPoolExecutor(1, "work")
+        """For what takes its time and is rare: edits, tests, exports."""
+
+    def app(self) -> Starlette:
+        routes = [
+            *page_routes(),
+            Route("/api", self.api, methods=["GET"]),
+            Route("/openapi.json", self.openapi, methods=["GET"]),
+            Route("/predict", self.predict, methods=["POST"]),
+            Route("/learn", self.learn, methods=["POST"]),
+            Route("/progress", self.progress, methods=["GET"]),
+            Route("/stop", self.stop, methods=["POST"]),
+            Route("/model", self.model, methods=["GET"]),
+            Route("/figures", self.figures, methods=["GET"]),
+            Route("/test", self.test, methods=["POST"]),
+            Route("/rename", self.rename, methods=["POST"]),
+            Route("/forget", self.forget, methods=["POST"]),
+            Route("/download/model", self.download_model, methods=["GET"]),
+            Route("/download/onnx", self.download_onnx, methods=["GET"]),
+            Route("/download/card", self.download_card, methods=["GET"]),
+        ]
+        return Starlette(
+            routes=routes,
+            middleware=[
+                Middleware(Guard, host=self.host, token=self.token),
+                Middleware(Bounds, limits=self.limits),
+            ],
+            exception_handlers={
+                InputError: _refused,
+                HTTPException: _http,
+                ClientDisconnect: _gone,
+                Exception: _failed,
+            },
+            lifespan=self._lifespan,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        self.asking = Asking()
+        batching = asyncio.create_task(self.asking.batcher.work())
+        try:
+            yield
+        finally:
+            batching.cancel()
+            await asyncio.to_thread(self.learning.close)
+            self.asking.close()
+            self.work.shutdown(wait=False, cancel_futures=True)
+
+    async def api(self, request: Request) -> Response:
+        return api_page(str(request.base_url).rstrip("/"), self.token is not None)
+
+    async def openapi(self, request: Request) -> Response:
+        return JSONResponse(specification())
+
+    async def predict(self, request: Request) -> Response:
+        await self.served.current()
+        question = _question(request)
+        model = self.served.taught()
+        if "reject" in request.query_params:
+            check_rejects(model.info, question.share or USUAL_SHARE)
+        form = await read_form(request, self.limits, self.limits.request_pictures)
+        if not form.pictures:
+            raise InputError("there is nothing to look at: send pictures, such as curl -F picture=@cat.jpg")
+        named = await self.asking.name(model, form.pictures, question)
+        if all("error" in each for each in named):
+            raise InputError(str(named[0]["error"]))
+        return JSONResponse({"model": self.served.name, "pictures": named})
+
+    async def learn(self, request: Request) -> Response:
+        self.learning.check_free()
+        await self.served.current()
+        form = await read_form(request, self.limits, self.limits.upload_pictures)
+        contents = by_class(form.pictures)
+        job = job_of(self.served, form.settings, tuple(contents), self.threads)
+        progress = self.learning.begin(job, list(contents.values()))
+        return JSONResponse(progress.as_json(), 202)
+
+    async def progress(self, request: Request) -> Response:
+        return JSONResponse(self.learning.now().as_json())
+
+    async def stop(self, request: Request) -> Response:
+        if not self.learning.busy:
+            raise RefusedError(409, "nothing is being learned: there is nothing to stop")
+        return JSONResponse(self.learning.stop().as_json())
+
+    async def model(self, request: Request) -> Response:
+        await self.served.current()
+        return JSONResponse(about(self.served))
+
+    async def figures(self, request: Request) -> Response:
+        await self.served.current()
+        info = self.served.model.info if self.served.model else None
+        return JSONResponse({"figures": [] if info is None else await self._done(lambda: figures(info))})
+
+    async def test(self, request: Request) -> Response:
+        await self.served.current()
+        model = self.served.taught()
+        form = await read_form(request, self.limits, self.limits.upload_pictures)
+        upload = Upload.of(by_class(form.pictures))
+        classes = known_classes(upload, model, self.served.name)
+        return JSONResponse(await self._done(lambda: _tested(model, upload, classes)))
+
+    async def rename(self, request: Request) -> Response:
+        given = await _json(request, {"old", "new", "kind"})
+        old, new, kind = _text(given, "old"), _text(given, "new"), _kind(given)
+        before, after = await self._edited(lambda model: rename(model, old, new, kind))
+        return JSONResponse({"message": what_is_called(before, after, kind)})
+
+    async def forget(self, request: Request) -> Response:
+        given = await _json(request, {"classes", "task"})
+        classes = given.get("classes", [])
+        if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+            raise InputError('“classes” is a list of names, such as {"classes": ["cat"]}')
+        if bool(classes) == ("task" in given):
+            raise InputError("say what to forget: either names of classes, or a task, and not both")
+        tasks = [_text(given, "task")] if "task" in given else []
+        before, after = await self._edited(lambda model: forget(model, classes, tasks))
+        return JSONResponse({"message": "\n".join(what_remains(before, after))})
+
+    async def download_model(self, request: Request) -> Response:
+        self.served.taught()
+        content = await self._done(self.served.path.read_bytes)
+        return _download(content, "application/octet-stream", self.served.path.name)
+
+    async def download_onnx(self, request: Request) -> Response:
+        await self.served.current()
+        model = self.served.taught()
+        content = await self._done(lambda: _exported(model))
+        return _download(content, "application/octet-stream", f"{self.served.path.stem}.onnx")
+
+    async def download_card(self, request: Request) -> Response:
+        await self.served.current()
+        model = self.served.taught()
+        content = (await self._done(lambda: card(model, self.served.path))).encode()
+        return _download(content, "text/markdown; charset=utf-8", f"{self.served.path.stem}.md")
+
+    async def _edited(self, change: Callable[[Model], Model]) -> tuple[Model, Model]:
+        self.learning.check_free()
+        self.served.taught()
+
+        def edit() -> tuple[Model, Model]:
+            found = edit_file(self.served.path, change)
+            self.served.read()
+            return found
+
+        return await self._done(edit)
+
+    def _done(self, work: Callable[[], Result]) -> Awaitable[Result]:
+        return asyncio.get_running_loop().run_in_executor(self.work, work)
+
+
+def _tested(model: Model, upload: Upload, classes: Any) -> dict[str, object]:
+    shape, skipped = model.info.shape, list[Skipped]()
+    look = lambda images: model.net.look(images, cache=False)  # noqa: E731
+    pictures = read_classes(upload, classes, shape.side, lambda *_: None, shape.fit, skipped, look)
+    found = confusion(model, shape.suited(pictures))
+    accepted = None
+    if model.info.limit(USUAL_SHARE) is not None:
+        accepted = 100 * float(found.answers.are_known(USUAL_SHARE).double().mean())
+    named = [{"path": each.path, "reason": each.reason} for each in skipped]
+    return {**as_json(found), "known_accepted": accepted, "skipped": named}
+
+
+def _exported(model: Model) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        export_onnx(model, path, cuttings(model.info.shape))
+        return path.read_bytes()
+
+
+def _download(content: bytes, kind: str, name: str) -> Response:
+    answer = Response(content, media_type=kind)
+    ascii_name = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-_. ") else "_" for letter in name
+    )
+    answer.headers["Content-Disposition"] = f'attachment; filename="{ascii_name}"'
+    return answer
+
+
+def _question(request: Request) -> Question:
+    query = request.query_params
+    _check_names(query.keys(), {"top", "task", "reject", "always"})
+    top = query.get("top", "5")
+    if not top.isdecimal() or len(top) > 6 or int(top) < 1:
+        raise InputError(f"top {top[:20]} names nothing: give at least 1")
+    always = query.get("always", "").lower() in ("1", "true", "yes")
+    share = USUAL_SHARE
+    if "reject" in query:
+        try:
+            share = float(query["reject"])
+        except ValueError:
+            raise InputError(f"reject {query['reject'][:20]} is no number: give one between 0 and 1") from None
+        check_passing(share)
+        if always:
+            raise InputError("reject and always say opposite things: give one of them")
+    return Question(int(top), query.get("task"), None if always else share)
+
+
+async def _json(request: Request, names: Collection[str]) -> dict[str, Any]:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedError(415, "this takes JSON: send it with the header Content-Type: application/json")
+    content = b"".join([chunk async for chunk in request.stream()])
+    if len(content) > 2**20:
+        raise RefusedError(413, "this takes a few names, and much more was sent: send fewer")
+    try:
+        given = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError('what was sent is no JSON: send an object, such as {"classes": ["cat"]}') from error
+    if not isinstance(given, dict):
+        raise InputError('what was sent is no JSON object: send one, such as {"classes": ["cat"]}')
+    _check_names(given, names)
+    return given
+
+
+def _check_names(given: Collection[str], known: Collection[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise InputError(f"“{name[:40]}” is not known here: there are {', '.join(sorted(known))}")
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"“{name}” is missing, or no text: give a name")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"“{name}” is no text that can be written: give a name") from error
+    return value
+
+
+def _kind(given: dict[str, Any]) -> Kind:
+    kind = given.get("kind", "class")
+    if kind not in ("class", "task"):
+        raise InputError("“kind” is class or task: give one of them")
+    return "class" if kind == "class" else "task"
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InputError)
+    return refusal(error)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {
+        404: "there is nothing at this address: see /api for what there is",
+        405: "this address is asked otherwise: see /api",
+    }
+    sentence = said.get(error.status_code, error.detail)
+    return JSONResponse({"error": sentence}, error.status_code, error.headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # which nobody reads any more
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "this went wrong in the server, which tells more where it was started"}, 500)

@@ -1,0 +1,1 @@
+<p>camera.js</p>

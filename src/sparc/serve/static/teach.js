@@ -1,0 +1,1 @@
+<p>teach.js</p>
