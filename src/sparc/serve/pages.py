@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,16 +13,7 @@ from sparc import __version__
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.svg import safe
 
-SHOWN = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/teach.js": ("teach.js", "text/javascript"),
-    "/ask.js": ("ask.js", "text/javascript"),
-    "/look.js": ("look.js", "text/javascript"),
-    "/camera.js": ("camera.js", "text/javascript"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 @cache
@@ -32,7 +24,9 @@ def static(name: str) -> str:
 
 
 def page_routes() -> list[Route]:
-    return [Route(path, _sender(*shown), methods=["GET"]) for path, shown in SHOWN.items()]
+    names = [file.name for file in files("sparc.serve").joinpath("static").iterdir()]
+    shown = {"/" if name == "page.html" else f"/{name}": name for name in names if Path(name).suffix in KINDS}
+    return [Route(path, _sender(name, KINDS[Path(name).suffix]), methods=["GET"]) for path, name in shown.items()]
 
 
 def _sender(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
