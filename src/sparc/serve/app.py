@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,26 +17,28 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from sparc.data.progress import no_progress
 from sparc.data.skipped import Skipped
-from sparc.data.sources.folder import read_classes
-from sparc.edit import Kind, edit_file, forget, rename, what_is_called, what_remains
+from sparc.data.sources.folder import Classes, read_classes
+from sparc.edit import edit_file, forget, rename, what_is_called, what_remains
 from sparc.errors import InputError
 from sparc.export import cuttings, export_onnx
 from sparc.model_file import Model
-from sparc.predictor import USUAL_SHARE, check_passing, check_rejects, confusion
+from sparc.predictor import USUAL_SHARE, check_rejects, confusion
 from sparc.report.model_card import card
-from sparc.serve.answers import refusal
-from sparc.serve.asking import Asking, Question
+from sparc.serve.asking import Asking
 from sparc.serve.bounds import Bounds, Limits
-from sparc.serve.guard import Guard
+from sparc.serve.guard import Careful, Guard
 from sparc.serve.learning import Learning
 from sparc.serve.looking import about, figures
 from sparc.serve.openapi import api_page, specification
 from sparc.serve.pages import page_routes
-from sparc.serve.refused import RefusedError
+from sparc.serve.questions import json_of, kind_of, question_of, text_of
+from sparc.serve.refused import RefusedError, refusal
 from sparc.serve.served import Served
 from sparc.serve.teaching import job_of
-from sparc.serve.uploads import Upload, by_class, read_form
+from sparc.serve.upload_tree import Upload
+from sparc.serve.uploads import by_class, read_form
 from sparc.testing import as_json, known_classes
 
 Result = TypeVar("Result")
@@ -76,13 +79,15 @@ class Server:
         return Starlette(
             routes=routes,
             middleware=[
-                Middleware(Guard, host=self.host, token=self.token),
+                Middleware(Careful),
                 Middleware(Bounds, limits=self.limits),
+                Middleware(Guard, host=self.host, token=self.token),
             ],
             exception_handlers={
                 InputError: _refused,
                 HTTPException: _http,
                 ClientDisconnect: _gone,
+                OSError: _system,
                 Exception: _failed,
             },
             lifespan=self._lifespan,
@@ -108,7 +113,7 @@ class Server:
 
     async def predict(self, request: Request) -> Response:
         await self.served.current()
-        question = _question(request)
+        question = question_of(request)
         model = self.served.taught()
         if "reject" in request.query_params:
             check_rejects(model.info, question.share or USUAL_SHARE)
@@ -155,19 +160,19 @@ class Server:
         return JSONResponse(await self._done(lambda: _tested(model, upload, classes)))
 
     async def rename(self, request: Request) -> Response:
-        given = await _json(request, {"old", "new", "kind"})
-        old, new, kind = _text(given, "old"), _text(given, "new"), _kind(given)
+        given = await json_of(request, {"old", "new", "kind"})
+        old, new, kind = text_of(given, "old"), text_of(given, "new"), kind_of(given)
         before, after = await self._edited(lambda model: rename(model, old, new, kind))
         return JSONResponse({"message": what_is_called(before, after, kind)})
 
     async def forget(self, request: Request) -> Response:
-        given = await _json(request, {"classes", "task"})
+        given = await json_of(request, {"classes", "task"})
         classes = given.get("classes", [])
         if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
             raise InputError('“classes” is a list of names, such as {"classes": ["cat"]}')
         if bool(classes) == ("task" in given):
             raise InputError("say what to forget: either names of classes, or a task, and not both")
-        tasks = [_text(given, "task")] if "task" in given else []
+        tasks = [text_of(given, "task")] if "task" in given else []
         before, after = await self._edited(lambda model: forget(model, classes, tasks))
         return JSONResponse({"message": "\n".join(what_remains(before, after))})
 
@@ -203,16 +208,15 @@ class Server:
         return asyncio.get_running_loop().run_in_executor(self.work, work)
 
 
-def _tested(model: Model, upload: Upload, classes: Any) -> dict[str, object]:
+def _tested(model: Model, upload: Upload, classes: Classes) -> dict[str, object]:
     shape, skipped = model.info.shape, list[Skipped]()
-    look = lambda images: model.net.look(images, cache=False)  # noqa: E731
-    pictures = read_classes(upload, classes, shape.side, lambda *_: None, shape.fit, skipped, look)
+    look = partial(model.net.look, cache=False)
+    pictures = read_classes(upload, classes, shape.side, no_progress, shape.fit, skipped, look)
     found = confusion(model, shape.suited(pictures))
     accepted = None
     if model.info.limit(USUAL_SHARE) is not None:
         accepted = 100 * float(found.answers.are_known(USUAL_SHARE).double().mean())
-    named = [{"path": each.path, "reason": each.reason} for each in skipped]
-    return {**as_json(found), "known_accepted": accepted, "skipped": named}
+    return {**as_json(found), "known_accepted": accepted, "skipped": [asdict(each) for each in skipped]}
 
 
 def _exported(model: Model) -> bytes:
@@ -231,66 +235,6 @@ def _download(content: bytes, kind: str, name: str) -> Response:
     return answer
 
 
-def _question(request: Request) -> Question:
-    query = request.query_params
-    _check_names(query.keys(), {"top", "task", "reject", "always"})
-    top = query.get("top", "5")
-    if not top.isdecimal() or len(top) > 6 or int(top) < 1:
-        raise InputError(f"top {top[:20]} names nothing: give at least 1")
-    always = query.get("always", "").lower() in ("1", "true", "yes")
-    share = USUAL_SHARE
-    if "reject" in query:
-        try:
-            share = float(query["reject"])
-        except ValueError:
-            raise InputError(f"reject {query['reject'][:20]} is no number: give one between 0 and 1") from None
-        check_passing(share)
-        if always:
-            raise InputError("reject and always say opposite things: give one of them")
-    return Question(int(top), query.get("task"), None if always else share)
-
-
-async def _json(request: Request, names: Collection[str]) -> dict[str, Any]:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise RefusedError(415, "this takes JSON: send it with the header Content-Type: application/json")
-    content = b"".join([chunk async for chunk in request.stream()])
-    if len(content) > 2**20:
-        raise RefusedError(413, "this takes a few names, and much more was sent: send fewer")
-    try:
-        given = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError('what was sent is no JSON: send an object, such as {"classes": ["cat"]}') from error
-    if not isinstance(given, dict):
-        raise InputError('what was sent is no JSON object: send one, such as {"classes": ["cat"]}')
-    _check_names(given, names)
-    return given
-
-
-def _check_names(given: Collection[str], known: Collection[str]) -> None:
-    for name in given:
-        if name not in known:
-            raise InputError(f"“{name[:40]}” is not known here: there are {', '.join(sorted(known))}")
-
-
-def _text(given: dict[str, Any], name: str) -> str:
-    value = given.get(name)
-    if not isinstance(value, str):
-        raise InputError(f"“{name}” is missing, or no text: give a name")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"“{name}” is no text that can be written: give a name") from error
-    return value
-
-
-def _kind(given: dict[str, Any]) -> Kind:
-    kind = given.get("kind", "class")
-    if kind not in ("class", "task"):
-        raise InputError("“kind” is class or task: give one of them")
-    return "class" if kind == "class" else "task"
-
-
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, InputError)
     return refusal(error)
@@ -304,6 +248,11 @@ async def _http(request: Request, error: Exception) -> Response:
     }
     sentence = said.get(error.status_code, error.detail)
     return JSONResponse({"error": sentence}, error.status_code, error.headers)
+
+
+async def _system(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    return JSONResponse({"error": error.strerror or str(error)}, 500)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

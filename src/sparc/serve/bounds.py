@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sparc.serve.answers import refusal
-from sparc.serve.refused import RefusedError
+from sparc.serve.refused import RefusedError, refusal
 
 UPLOADS = frozenset({"/learn", "/test"})
 """Where many pictures may be sent at once."""
@@ -35,7 +34,7 @@ class Limits:
     slowest: int = 32 * 2**10
     """Bytes a second that it has to bring after that."""
     draining: float = 2.0
-    """Seconds in which the rest of a request that is too large is thrown away, so that its sender reads the answer."""
+    """Seconds in which the rest of a request that is refused is thrown away, so that its sender reads the answer."""
 
     def most_bytes(self, path: str) -> int:
         return self.upload_bytes if path in UPLOADS else self.request_bytes
@@ -53,15 +52,20 @@ class Bounds:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        body = _Body(self, receive, self.limits.most_bytes(scope["path"]))
+        headers = Headers(scope=scope)
+        body = _Body(self, receive, self.limits.most_bytes(scope["path"]), "expect" in headers)
+
+        async def send_when_read(message: Message) -> None:
+            # Whoever is refused while sending, and is cut off at once, never reads why.
+            if message["type"] == "http.response.start" and message["status"] not in (200, 408):
+                await body.drain()
+            await send(message)
+
         try:
-            body.check_announced(Headers(scope=scope))
+            body.check_announced(headers)
+            await self.app(scope, body.receive, send_when_read)
         except RefusedError as error:
-            await body.drain()
-            await refusal(error)(scope, receive, send)
-            return
-        try:
-            await self.app(scope, body.receive, send)
+            await refusal(error)(scope, receive, send_when_read)
         finally:
             self.held -= body.received
 
@@ -69,7 +73,8 @@ class Bounds:
 class _Body:
     """What a request brings."""
 
-    def __init__(self, bounds: Bounds, receive: Receive, most: int) -> None:
+    def __init__(self, bounds: Bounds, receive: Receive, most: int, asks_first: bool) -> None:
+        """Whoever `asks_first` sends nothing before it is asked for more."""
         self.bounds = bounds
         self.limits = bounds.limits
         self.receive_more = receive
@@ -77,6 +82,7 @@ class _Body:
         self.received = 0
         self.begun = time.monotonic()
         self.ended = False
+        self.asks_first = asks_first
 
     def check_announced(self, headers: Headers) -> None:
         announced = headers.get("content-length", "0")
@@ -101,13 +107,15 @@ class _Body:
         self.bounds.held += size
         self.ended = message["type"] != "http.request" or not message.get("more_body", False)
         if self.received > self.most:
-            await self.drain()
             raise self._too_large()
         if self.bounds.held > self.limits.held_bytes:
             raise RefusedError(503, "too much is being sent to this server at a time: try again later")
         return message
 
     async def drain(self) -> None:
+        """Throw away what is still to come."""
+        if self.asks_first and not self.received:
+            return
         try:
             async with asyncio.timeout(self.limits.draining):
                 while not self.ended:

@@ -15,8 +15,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sparc.serve.answers import refusal
-from sparc.serve.refused import RefusedError
+from sparc.serve.refused import RefusedError, refusal
 
 COOKIE = "sparc-token"
 HEADERS = {
@@ -52,6 +51,23 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Careful:
+    """Tells browsers, on every answer, what they may do with it."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+@dataclass(frozen=True)
 class Guard:
     """Lets through what comes from this server's own page, or from a program, to this server."""
 
@@ -64,14 +80,6 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
         headers = Headers(scope=scope)
         try:
             self._check_host(headers)
@@ -79,7 +87,7 @@ class Guard:
             answer = self._check_token(scope, headers)
         except RefusedError as error:
             answer = refusal(error)
-        await (answer or self.app)(scope, receive, send_guarded)
+        await (answer or self.app)(scope, receive, send)
 
     def _check_host(self, headers: Headers) -> None:
         name = _name(headers.get("host", ""))

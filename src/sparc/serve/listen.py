@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -108,5 +109,6 @@ def new_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvicor
 
 def listen(app: ASGIApp, listening: socket.socket, ready: Callable[[], None]) -> None:
     """Until a signal comes, which is raised again when all has been put away."""
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # what it warns of is told to whoever has sent it
     new_server(app, ready).run(sockets=[listening])
     sys.stdout.flush()

@@ -24,7 +24,7 @@ from sparc.learner import Wishes, teach_folder
 from sparc.model_file import Model, load, save
 from sparc.predictor import USUAL_SHARE, why_not
 from sparc.report.model_card import start_of
-from sparc.serve.uploads import Upload
+from sparc.serve.upload_tree import Upload
 from sparc.train import Observer, TrainingReport
 
 NICE = 10
