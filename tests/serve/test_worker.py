@@ -26,8 +26,8 @@ def _nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def left(path: Path) -> list[str]:
-    """All that lies beside a model, and in the folder for temporary files."""
-    return sorted(entry.name for entry in path.parent.rglob("*"))
+    """All that lies beside a model, and in the folder for temporary files, where torch has one of its own."""
+    return sorted(entry.name for entry in path.parent.rglob("*") if not entry.name.startswith("torchinductor"))
 
 
 def test_stopped_in_the_middle(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
@@ -67,7 +67,7 @@ def test_killed(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
     (own.parent / f".{own.name}.0123abcd.part").write_bytes(b"half of a model")
     (worker,) = multiprocessing.active_children()
     assert worker.pid is not None
-    assert os.getpriority(os.PRIO_PROCESS, worker.pid) >= 10
+    assert os.getpriority(os.PRIO_PROCESS, worker.pid) > os.getpriority(os.PRIO_PROCESS, 0)
     os.kill(worker.pid, signal.SIGKILL)
     ended = site.until("died")
     assert ended["message"] == (
@@ -81,19 +81,21 @@ def test_killed(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
     assert main(["rename", str(own), "ring", "hoop"]) == 0
 
 
+@pytest.mark.long
 def test_what_cannot_be_learned_is_said_as_on_the_command_line(own: Path, serve: Callable[..., Site]) -> None:
     site = serve(own)
     before = own.read_bytes()
-    files = [("cat", ("1.png", b"nonsense")), ("cat", ("2.png", b"")), ("dog", ("1.png", b"GIF89a"))]
+    files = [("cat", ("1.png", b"nonsense")), ("cat", ("2.png", b"")), ("dog", ("3.png", b"GIF89a"))]
     assert site.post("/learn", files=files).status_code == 202
     ended = site.until("failed")
     assert ended["message"] == (
-        "no picture in what was sent can be read, cat/1.png for one: it cannot be decoded (it is no picture of a known "
+        "no picture in what was sent can be read, cat/2.png for one: it cannot be decoded (it is no picture of a known "
         "kind): repair or remove it. The model is as it was before. The 3 pictures that were sent are deleted."
     )
     assert own.read_bytes() == before
 
 
+@pytest.mark.long
 def test_while_somebody_else_writes(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
     site = serve(own)
     with locked(own):
@@ -104,6 +106,7 @@ def test_while_somebody_else_writes(own: Path, pictures: Path, serve: Callable[.
         assert "another process is at work on" in site.until("failed")["message"]
 
 
+@pytest.mark.long
 def test_the_end_of_the_server_is_the_end_of_learning(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
     site, before = serve(own), own.read_bytes()
     site.learn(pictures / "shapes", task="again", epochs="10000")
@@ -139,6 +142,7 @@ def test_wishes_that_make_no_sense(
     assert site.progress()["state"] == "idle"
 
 
+@pytest.mark.long
 def test_pictures_of_one_name_are_all_learned(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
     site = serve(own)
     contents = [path.read_bytes() for path in sorted((pictures / "shapes" / "round").iterdir())[:6]]
@@ -150,6 +154,7 @@ def test_pictures_of_one_name_are_all_learned(own: Path, pictures: Path, serve: 
     assert learned["known_before"] == ["round"]
 
 
+@pytest.mark.long
 def test_a_worker_that_does_not_stop_is_killed(
     own: Path, pictures: Path, serve: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,7 @@ class Server:
 
     async def model(self, request: Request) -> Response:
         await self.served.current()
-        return JSONResponse(about(self.served))
+        return JSONResponse(await self._done(lambda: about(self.served)))
 
     async def figures(self, request: Request) -> Response:
         await self.served.current()

@@ -117,7 +117,7 @@ class Asking:
         if question.task is not None and question.task not in tasks:
             raise unknown("task", question.task, tasks)
         loop = asyncio.get_running_loop()
-        read = partial(_read, model)
+        read = partial(square_of, model)
         squares = await asyncio.gather(*(loop.run_in_executor(self.decoders, read, each) for each in pictures))
         readable = [each for each in squares if not isinstance(each, str)]
         images = model.info.shape.from_squares(readable)
@@ -151,7 +151,7 @@ def describe(found: Answers, question: Question) -> list[dict[str, object]]:
     return described
 
 
-def _read(model: Model, sent: Sent) -> Square | str:
+def square_of(model: Model, sent: Sent) -> Square | str:
     """The picture, or why there is none."""
     try:
         return decode(sent.content, "it", model.info.shape.side, model.info.shape.fit)

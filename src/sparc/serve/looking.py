@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import torch
 
@@ -59,6 +60,7 @@ def statistics(model: Model) -> list[dict[str, object]]:
     return shown
 
 
+@lru_cache(maxsize=1)  # by the model itself, which is asked about again and again
 @torch.no_grad()
 def most_alike(model: Model) -> Sequence[int] | None:
     """Of each class the one whose mean lies nearest, in the common features and by their covariance."""

@@ -5,12 +5,15 @@ alone, are gone with it.
 """
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
 
@@ -27,7 +30,7 @@ from sparc.report.model_card import start_of
 from sparc.serve.upload_tree import Upload
 from sparc.train import Observer, TrainingReport
 
-NICE = 10
+NICE = 5
 """How much less of the processor it asks for than whoever answers."""
 TELL_SECONDS = 0.2
 """How often it tells how far it is."""
@@ -107,6 +110,7 @@ def work(connection: "Connection[News, bytes]", job: Job) -> None:
     if hasattr(os, "nice"):
         with contextlib.suppress(OSError):
             os.nice(NICE)
+    threading.Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     torch.set_num_threads(job.threads)
     keep_freed_memory()
     try:
@@ -123,6 +127,12 @@ def work(connection: "Connection[News, bytes]", job: Job) -> None:
             connection.send(Failed("the memory does not suffice for these pictures: teach fewer at a time"))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         sys.exit(1)  # our master has died
+
+
+def _end_with(parent: BaseProcess | None) -> None:
+    if parent is not None:
+        parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
