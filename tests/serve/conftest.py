@@ -19,6 +19,7 @@ from sparc.serve.bounds import Limits
 from sparc.serve.listen import bound, new_server
 
 TASKS = {"shapes": ("round", "square"), "marks": ("cross", "ring")}
+LIMITS = Limits(request_bytes=2**20, upload_bytes=2**21, silence=0.6, patience=1.2, draining=0.3)
 ENDED = ("learned", "failed", "stopped", "died")
 
 
@@ -143,5 +144,5 @@ def site(taught: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
     """One that nobody teaches, for all tests of a module."""
     path = tmp_path_factory.mktemp("served") / "demo.sparc"
     path.write_bytes(taught.read_bytes())
-    with running(path, limits=Limits(request_bytes=2**20, upload_bytes=2**21, silence=1.0, patience=2.0)) as made:
+    with running(path, limits=LIMITS) as made:
         yield made

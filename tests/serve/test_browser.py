@@ -91,6 +91,7 @@ def outcome(page: Any) -> str:
     return text
 
 
+@pytest.mark.long
 def test_two_tasks_are_taught_asked_and_downloaded(pictures: Path, tmp_path: Path, visit: Callable[..., Any]) -> None:
     runtime = pytest.importorskip("onnxruntime")
     path = tmp_path / "new.sparc"
@@ -162,6 +163,31 @@ def still(taught: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
         yield site
 
 
+def test_a_class_is_taught_asked_and_forgotten(own: Path, pictures: Path, visit: Callable[..., Any]) -> None:
+    with running(own) as site:
+        page = visit(site)
+        page.fill("#task", "more")
+        page.click("#learn")
+        assert page.inner_text("#teach-problem").startswith("There is nothing to learn from")
+        card = page.locator(".class").first
+        drop(card.locator(".drop").element_handle(), sorted((pictures / "marks" / "ring").iterdir())[:9])
+        page.click("#learn")
+        assert page.inner_text("#teach-problem") == "A class has no name: give it one."
+        card.locator(".class-name").fill("“hoop” <b>")
+        page.click("#learn")
+        assert "“more” is learned. The 9 pictures that were sent are deleted." in outcome(page)
+        page.click("#tab-ask")
+        page.select_option("#ask-task", "more")
+        drop(page.locator("#ask-drop").element_handle(), [next((pictures / "marks" / "ring").iterdir())])
+        page.wait_for_selector(".answer .bars")
+        assert page.locator(".answer .bars .name").all_inner_texts() == ["“hoop” <b>"]
+        page.click("#tab-look")
+        page.click("button[aria-label='Forget task more']")
+        page.click("#forget .danger")
+        page.wait_for_function("() => document.querySelectorAll('#class-table tbody tr').length === 4")
+        page.close()
+
+
 def test_the_camera_takes_pictures_and_is_answered(still: Site, visit: Callable[..., Any]) -> None:
     page = visit(still, "#teach")
     page.locator(".take").first.click()
@@ -180,8 +206,7 @@ def test_the_camera_takes_pictures_and_is_answered(still: Site, visit: Callable[
     assert page.evaluate("document.querySelector('#live-video').srcObject") is None
 
 
-@pytest.mark.parametrize("width", [360, 1200])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])
 def test_it_fits_and_can_be_read(
     still: Site, pictures: Path, visit: Callable[..., Any], width: int, scheme: str
 ) -> None:
@@ -237,5 +262,6 @@ PALE = """
 def test_a_server_that_is_gone_is_said_to_be(own: Path, visit: Callable[..., Any]) -> None:
     with running(own) as site:
         page = visit(site, strict=False)
+    page.click("#tab-look")
     page.wait_for_selector("#trouble:not([hidden])")
     assert "The server does not answer" in page.inner_text("#trouble")

@@ -32,11 +32,15 @@ def left(path: Path) -> list[str]:
 
 def test_stopped_in_the_middle(own: Path, pictures: Path, serve: Callable[..., Site]) -> None:
     site, before = serve(own), own.read_bytes()
-    assert site.learn(pictures / "shapes", task="again", epochs="10000").status_code == 202
+    content = (pictures / "marks" / "ring" / "0.png").read_bytes()
+    begun = site.learn(pictures / "shapes", epochs="10000")
+    assert (begun.status_code, begun.json()["task"]) == (202, "task 3")
     progress = site.until("learning")
+    assert site.post("/forget", json={"classes": ["round"]}).status_code == 409
     while progress["epoch"] is None or progress["accuracy"] is None or progress["seconds_left"] is None:
+        assert site.post("/predict", content=content).json()["pictures"][0]["predictions"][0]["class"] == "ring"
+        time.sleep(0.1)  # the worker is of lower priority than we are
         progress = site.until("learning")
-        time.sleep(0.05)
     assert 0 < progress["share"] < 1
     assert progress["loss"] > 0
     assert 0 <= progress["accuracy"] <= 100
