@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import tempfile
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -260,4 +261,5 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
+    traceback.print_exception(error)
     return JSONResponse({"error": "this went wrong in the server, which tells more where it was started"}, 500)

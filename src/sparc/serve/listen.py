@@ -97,7 +97,7 @@ def new_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvicor
         "http": PatientProtocol,
         "ws": "none",
         "lifespan": "on",
-        "log_level": "error",
+        "log_level": "critical",  # what goes wrong is told by the app; that a request was cut off at the end, by nobody
         "access_log": False,
         "server_header": False,
         "limit_concurrency": CONNECTIONS,
