@@ -162,7 +162,7 @@ class Mutated:
             path, content_type, body = chance.choice(self.forms)
             if chance.random() < 0.3:
                 content_type = damaged(content_type.encode(), chance).decode("latin-1")
-                content_type = "".join(letter for letter in content_type if " " <= letter <= "~")
+                content_type = "".join(letter for letter in content_type if " " <= letter <= "~").strip()
             return build("POST", path, content=damaged(body, chance), headers={"Content-Type": content_type})
         if kind == 2:
             body = damaged(chance.choice([b'{"classes": ["x"]}', b'{"old": "x", "new": "y", "kind": "task"}']), chance)

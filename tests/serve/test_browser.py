@@ -133,6 +133,7 @@ def test_two_tasks_are_taught_asked_and_downloaded(pictures: Path, tmp_path: Pat
         assert page.locator(".answer .hint").all_inner_texts() == ["Learned in “marks”", "Learned in “shapes”"]
 
         page.click("#tab-look")
+        page.wait_for_function("() => document.querySelectorAll('#class-table tbody tr').length === 4")
         page.wait_for_selector("#figures svg")
         assert page.locator("#class-table tbody th").all_inner_texts() == ["round", "square", "cross", "ring"]
         page.click("button[aria-label='Rename ring']")
