@@ -39,6 +39,7 @@ def test_what_browsers_say_of_other_sites(site: Site) -> None:
         headers = {"Sec-Fetch-Site": where, "Sec-Fetch-Mode": "no-cors"}
         assert site.get("/model", headers=headers).status_code == 403
         assert site.get("/", headers={**headers, "Sec-Fetch-Mode": "navigate"}).status_code == 200
+        assert site.get("/download/onnx", headers={**headers, "Sec-Fetch-Mode": "navigate"}).status_code == 403
         assert site.post("/stop", headers={**headers, "Sec-Fetch-Mode": "navigate"}).status_code == 403
     assert site.get("/model", headers={"Sec-Fetch-Site": "same-origin", "Origin": site.url}).status_code == 200
 

@@ -130,7 +130,8 @@ def check_origin(scope: Scope, headers: Headers) -> None:
     if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
         raise RefusedError(403, f"a page of {origin[:100]} may not ask this server: open its own page")
     # A browser says so of every request to this machine; to follow a link to the page is no harm.
-    is_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+    is_page = scope["path"] in ("/", "/api") and scope["method"] == "GET"
+    is_link = headers.get("sec-fetch-mode") == "navigate" and is_page
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_link:
         raise RefusedError(403, "a page of another site may not ask this server: open its own page")
 

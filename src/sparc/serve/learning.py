@@ -5,14 +5,14 @@ import multiprocessing
 import threading
 import time
 from dataclasses import asdict, dataclass, replace
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Literal
 
 from sparc.errors import InputError
 from sparc.files import clear_parts, locked
 from sparc.serve.refused import RefusedError
-from sparc.serve.served import Served
+from sparc.serve.served import Identity, Served
 from sparc.serve.worker import Failed, Job, Learned, News, Told, work
 from sparc.text import counted
 
@@ -61,6 +61,7 @@ class Learning:
         self._thread: threading.Thread | None = None
         self._begun = self._stage_begun = 0.0
         self._share_before: float | None = None
+        self._seen: Identity | None = None
 
     @property
     def busy(self) -> bool:
@@ -75,6 +76,7 @@ class Learning:
         with self._lock:
             self.check_free()
             self._begun = self._stage_begun = time.monotonic()
+            self._seen = self.served.seen
             self.progress = Progress("starting", self.progress.number + 1, job.task, len(contents))
         self._thread = threading.Thread(target=self._supervise, args=(job, contents), name="learning", daemon=True)
         self._thread.start()
@@ -105,14 +107,15 @@ class Learning:
         try:
             process, connection = self._started(job)
             contents.reverse()
-            with contextlib.suppress(EOFError, OSError):  # it has ended, by itself or not
+            with connection:
                 while contents:
                     connection.send_bytes(contents.pop())
                 while True:
                     outcome = connection.recv()
                     if isinstance(outcome, Told):
                         self._tell(outcome)
-            connection.close()
+        except (EOFError, OSError):
+            pass  # it has ended, by itself or not, or could not be started
         finally:
             contents.clear()
             if process is not None:
@@ -135,8 +138,7 @@ class Learning:
     def _make_sure(self, process: SpawnProcess) -> None:
         """Kill a worker that was told to stop and does not."""
         told: float | None = None
-        while process.is_alive():
-            process.join(0.2)
+        while not wait([process.sentinel], 0.2):
             if self.progress.stopping and self.progress.state != "saving":
                 told = told or time.monotonic()
                 if time.monotonic() - told > PATIENCE:
@@ -170,9 +172,16 @@ class Learning:
             )
 
     def _conclude(self, job: Job, outcome: News | None, process: SpawnProcess | None) -> None:
+        if not isinstance(outcome, Learned):
+            path = job.path.resolve()
+            with contextlib.suppress(InputError, OSError), locked(path):
+                clear_parts(path.parent, path.name)
+        self.served.read()
         seconds = time.monotonic() - self._begun
         ended = replace(self.progress, seconds=seconds, share=None, seconds_left=None)
         kept = "the model is as it was before" if self.served.model else "there is no model yet"
+        if self.served.seen != self._seen:  # it died between writing and saying so, or somebody else has written
+            kept = "the file has been replaced meanwhile"
         deleted = f"{counted(ended.pictures, 'picture')} that {'was' if ended.pictures == 1 else 'were'} sent"
         deleted = f"The {deleted} {'is' if ended.pictures == 1 else 'are'} deleted."
         if isinstance(outcome, Learned):
@@ -188,11 +197,6 @@ class Learning:
             if process is not None and process.exitcode is not None and process.exitcode < 0:
                 how = f"was killed (signal {-process.exitcode}), perhaps for want of memory"
             ended = replace(ended, state="died", message=f"The process that learned {how}: {kept}. {deleted}")
-        if not isinstance(outcome, Learned):
-            path = job.path.resolve()
-            with contextlib.suppress(InputError, OSError), locked(path):
-                clear_parts(path.parent, path.name)
-        self.served.read()
         with self._lock:
             self._process = None
             self.progress = ended

@@ -100,6 +100,7 @@ def new_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvicor
         "log_level": "critical",  # what goes wrong is told by the app; that a request was cut off at the end, by nobody
         "access_log": False,
         "server_header": False,
+        "proxy_headers": False,
         "limit_concurrency": CONNECTIONS,
         "timeout_keep_alive": 10,
         "timeout_graceful_shutdown": CLOSING,
