@@ -45,7 +45,7 @@ class Site:
         found: dict[str, Any] = self.get("/progress").json()
         return found
 
-    def until(self, *states: str, seconds: float = 90) -> dict[str, Any]:
+    def until(self, *states: str, seconds: float = 600) -> dict[str, Any]:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             progress = self.progress()
@@ -114,14 +114,14 @@ def running(path: Path, **options: Any) -> Iterator[Site]:
         uvicorn = new_server(server.app(), ready.set)
         thread = threading.Thread(target=uvicorn.run, args=([listening],))
         thread.start()
-        assert ready.wait(30)
+        assert ready.wait(120)
         site = Site(server, listening.getsockname()[1])
         try:
             with site.client:
                 yield site
         finally:
             uvicorn.should_exit = True
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive()
 
 

@@ -14,7 +14,7 @@ from sparc.predictor import answers
 from tests.serve.conftest import Site, running
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-SECONDS = 120_000
+SECONDS = 600_000
 """In milliseconds: learning is of low priority, and the machine may be busy."""
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt install chromium, or set $CHROMIUM")
