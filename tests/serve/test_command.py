@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import queue
 import signal
 import socket
 import subprocess
@@ -90,19 +91,25 @@ def test_another_address_asks_for_a_token(
         seen.append(app)
 
     monkeypatch.setattr("sparc.serve.listen.listen", listen)
-    opened: list[str] = []
-    monkeypatch.setattr(sparc.cli.serve.webbrowser, "open", opened.append)
+    opened: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(sparc.cli.serve.webbrowser, "open", opened.put)
+    monkeypatch.setenv("DISPLAY", ":0")
     assert main(["serve", str(own), "--host", "0.0.0.0", "--port", "0"]) == 0
     url = capsys.readouterr().out.rpartition(": ")[2].strip()
     (token,) = parse_qs(urlsplit(url).query)["token"]
     assert len(token) > 20
-    assert opened == [url]
+    assert opened.get(timeout=60) == url
+    monkeypatch.delenv("DISPLAY")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert main(["serve", str(own), "--port", "0"]) == 0
+    capsys.readouterr()
     assert main(["serve", str(own), "--host", "::1", "--port", "0", "--no-browser"]) == 0
     assert "token" not in capsys.readouterr().out
     assert main(["serve", str(own), "--host", "0.0.0.0", "--port", "0", "--token", "secretsecret", "--no-browser"]) == 0
     assert "token=secretsecret" in capsys.readouterr().out
-    assert len(opened) == 1
-    assert len(seen) == 3
+    assert opened.empty()
+    assert len(seen) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """`sparc serve`: a page, and an API, on which anyone teaches a model and asks it."""
 
+import os
 import secrets
+import sys
+import threading
 import webbrowser
 from dataclasses import dataclass
 from importlib import import_module
@@ -28,7 +31,7 @@ class Serve:
     token: str | None = None
     """What whoever asks has to know; made up and printed where it is needed and not given."""
     browser: bool = True
-    """Open the page; --no-browser does not."""
+    """Open the page, where there is a screen; --no-browser does not."""
     threads: int = 1
     """Processor threads of whoever answers, and of whoever learns; nets as small as these gain little from a second
     one."""
@@ -64,8 +67,13 @@ def main(arguments: list[str]) -> int:
             what = "" if given.model.exists() else ", which the first task that you teach will make"
             print(one_line(f"{given.model}{what}: {page}"), flush=True)
             warn("Ctrl-C ends it")
-            if given.browser:
-                webbrowser.open(page)
+            if given.browser and _has_screen():
+                threading.Thread(target=webbrowser.open, args=(page,), daemon=True).start()
 
         listen(server.app(), listening, ready)
     return 0
+
+
+def _has_screen() -> bool:
+    """Where there is none, a browser for terminals would take over ours."""
+    return sys.platform in ("win32", "darwin") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
