@@ -17,6 +17,7 @@ from benchmarks.inference import inference_rows
 from benchmarks.machine import machine
 from benchmarks.measure import Row, Size, two_processes
 from benchmarks.process import memory_rows, startup_rows
+from benchmarks.serve import serve_rows
 from benchmarks.start import start_rows
 from benchmarks.training import later_task_rows, training_rows
 
@@ -44,7 +45,9 @@ def main() -> None:
             rows += part(size, workers)
     console.print(f"{time.perf_counter() - start:4.0f} s  processes", highlight=False)
     rows += memory_rows(size) + startup_rows(size)
-    rows.sort(key=lambda row: row.number)
+    console.print(f"{time.perf_counter() - start:4.0f} s  a server", highlight=False)
+    rows += serve_rows(size)
+    rows.sort(key=lambda row: int(row.number))
     report = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),

@@ -44,6 +44,10 @@ class Size:
     """Of each of five classes that are learned with a start."""
     tasks: int = 50
     """Of the model that has learned for long."""
+    clients: int = 32
+    """That ask a server at once."""
+    serve_seconds: float = 20.0
+    """For how long they do."""
     sgemm: int = 1024
     """Rows and columns of the matrices by which the machine is measured."""
 

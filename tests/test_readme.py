@@ -12,7 +12,9 @@ from types import ModuleType
 import pytest
 
 from sparc.cli.main import VERBS
+from sparc.cli.parse import parse
 from sparc.cli.run import arguments_of
+from sparc.cli.serve import Serve
 from sparc.data.sources import Source
 from sparc.data.stream import Stream
 from sparc.methods import METHODS, Method
@@ -39,7 +41,10 @@ LONG = commands("sh long", [page for page in PAGES if page != RESULTS_PAGE])
 @pytest.mark.parametrize("command", [words for words in LONG if words[0] == "sparc"], ids=" ".join)
 def test_long_commands_parse(command: list[str]) -> None:
     assert command[1] in VERBS
-    assert arguments_of(command[2:]).choice.benchmark == command[2]
+    if command[1] == "serve":
+        assert str(parse(Serve, "serve", "", command[2:]).model) == command[2]
+    else:
+        assert arguments_of(command[2:]).choice.benchmark == command[2]
 
 
 @pytest.mark.parametrize("target", sorted({words[1] for words in commands("sh(?: long)?") if words[0] == "make"}))

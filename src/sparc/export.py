@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from sparc.data.augment import Augment
@@ -22,11 +23,14 @@ from sparc.files import write_atomic
 from sparc.folded import FoldedModel
 from sparc.graph.model import whole_graph
 from sparc.model_file import Model, tensors_of
+from sparc.model_input import InputShape
 from sparc.onnx_model import LARGEST
 
 TOLERANCE = 1e-4
 """How far a score may lie from the net's own; where scores exceed 10, that times a tenth of the largest."""
 BATCH = 32
+COMPARED = 64
+"""Pictures on which an export is compared with the net, where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,22 @@ def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror}): choose another place") from error
     return Exported(path, len(content), len(images), difference, single, batch)
+
+
+def cuttings(shape: InputShape) -> Tensor:
+    """Real pictures that are always there: squares cut from the photographs in scikit-learn's wheel."""
+    from sklearn.datasets import load_sample_images
+
+    random = np.random.default_rng(0)
+    height, width = shape.image_size
+    cut = []
+    for photograph in load_sample_images().images:
+        for _ in range(COMPARED // 2):
+            side = int(random.integers(32, min(photograph.shape[:2])))
+            top, left = (int(random.integers(0, room - side)) for room in photograph.shape[:2])
+            square = Image.fromarray(photograph[top : top + side, left : left + side])
+            cut.append(np.asarray(square.resize((width, height))))
+    return torch.from_numpy(shape.from_squares(cut))
 
 
 def _serialized(onnx: ModuleType, model: Model) -> bytes:

@@ -87,13 +87,14 @@ def make_folder(path: Path) -> None:
         sync(path.parent)
 
 
-def clear_parts(folder: Path, older_than: float = 0.0) -> None:
-    """Take away files that were being written when a process died; where others may be writing, those that are older
-    than so many seconds.
+def clear_parts(folder: Path, name: str = "", older_than: float = 0.0) -> None:
+    """Take away files that were being written when a process died, those of one name, or all; where others may be
+    writing, those that are older than so many seconds.
     """
     for part in folder.glob(f".*{PART}"):
         with contextlib.suppress(FileNotFoundError):
-            if not older_than or time.time() - part.stat().st_mtime > older_than:
+            is_old = not older_than or time.time() - part.stat().st_mtime > older_than
+            if is_old and (not name or part.name.startswith(f".{name}.")):
                 part.unlink()
 
 

@@ -16,12 +16,13 @@ from torch import Tensor
 from sparc import __version__
 from sparc.calibration import checked
 from sparc.data.augment import Augment
+from sparc.data.class_folders import split_of
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
 from sparc.data.skipped import Skipped
 from sparc.data.sources import Folder
-from sparc.data.sources.folder import themselves
+from sparc.data.sources.folder import some_pictures, themselves
 from sparc.data.stream import Task
 from sparc.data.tree import Tree
 from sparc.edit import check_name
@@ -173,6 +174,28 @@ def teach(
     return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out, begun)
 
 
+def teach_folder(
+    model: Model | None,
+    wishes: Wishes,
+    name: str,
+    folder: Tree,
+    validation: float,
+    observer: Observer | None = None,
+    progress: Progress = no_progress,
+    skipped: list[Skipped] | None = None,
+    when_read: Callable[[], None] = lambda: None,
+) -> Model:
+    """`teach` with the pictures of a folder of class folders; `when_read` is called before they are learned from."""
+
+    def read(side: int | None, look: Look) -> Splits:
+        pictures = read_folder(folder, model, side, validation, progress, wishes.fit, skipped, look)
+        when_read()
+        return pictures
+
+    some, (_, set_aside) = partial(some_pictures, folder, wishes.fit), split_of(folder)
+    return teach(model, wishes, name, some, read, observer, stays_out=set_aside is not None)
+
+
 def _look_of(settings: ChorusSettings, cache: bool) -> Look:
     """What a model that is about to be made needs of uint8 pictures: with a start its features."""
     start = StartFeatures.named(settings.start, settings.start_size)
@@ -231,7 +254,7 @@ def learn(
     method = _method(model, augment, seed_of=name)
     method.fewest = fewest
     method.labels = [classes.index(each) for each in names] + [len(classes) + number for number in range(3 * turned)]
-    patience = Patience(method, recipe.epochs)
+    patience = Patience(method, recipe.epochs, observer or Observer())
     start = time.perf_counter() if begun is None else begun
     trainer = Trainer(method, recipe, method.generator.initial_seed(), observer, patience)
     task = _task(info, shown)
@@ -261,8 +284,9 @@ def learn(
 class Patience:
     """Early stopping: enough when the pictures held out have not been told apart better for a good while."""
 
-    def __init__(self, method: Chorus, epochs: int) -> None:
+    def __init__(self, method: Chorus, epochs: int, observer: Observer) -> None:
         self.method = method
+        self.observer = observer
         self.patience = max(4, epochs // 4)
         self.best = -1.0
         self.since = 0
@@ -276,6 +300,7 @@ class Patience:
         self.method.eval()
         logits = self.method.predict_batched(self.method.one_pass, task.validation.images)
         right = accuracy(logits.argmax(1) + task.classes.start, task.validation.labels)
+        self.observer.validated(right)
         self.since = 0 if right > self.best else self.since + 1
         self.best = max(self.best, right)
         return self.since >= self.patience

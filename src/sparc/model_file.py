@@ -5,7 +5,7 @@ checked before anything in it is believed.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -121,3 +121,9 @@ def tensors_of(net: ChorusNet) -> dict[str, Tensor]:
         for name, value in net.state_dict().items()
         if not name.endswith("_extra_state")
     }
+
+
+def bytes_after(info: ModelInfo, tasks: int) -> int:
+    """How large the weights were when so many of the tasks had been learned."""
+    net = replace(info, tasks=info.tasks[:tasks]).grown_net()
+    return sum(tensor.nbytes for tensor in tensors_of(net).values())

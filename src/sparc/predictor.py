@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sparc.calibration import FEWEST, Bin, log_softmax, reliability
 from sparc.data.class_folders import Labelled
 from sparc.data.pictures import Kept
+from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_info import ModelInfo
 from sparc.ready import Floats, ReadyModel
@@ -51,6 +52,32 @@ class Answers:
 def answers(model: ReadyModel, images: "Kept | Tensor") -> Answers:
     """To uint8 images, or to what a model has found when it looked at them."""
     return Answers(*model.answer(_array(images)), model.info)
+
+
+Named = tuple[tuple[tuple[str, float], ...], bool]
+"""A picture's likeliest classes with their probabilities, and whether it passes as one of a known class."""
+
+
+def likeliest(found: Answers, top: int, task: str | None, share: float | None) -> list[Named]:
+    """Of each picture so many classes, of a task or of all, and whether it passes where so large a share of known ones
+    do; without a share, all pass.
+    """
+    info = found.info
+    chosen = [label for each in info.tasks if each.name == task for label in info.labels(each)]
+    chosen = chosen or list(range(len(info.classes)))
+    probabilities = found.probabilities(chosen)
+    ranked = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
+    known = [True] * len(ranked) if share is None else found.are_known(share).tolist()
+    return [
+        (tuple((info.classes[chosen[index]], float(sure[index])) for index in row), is_known)
+        for row, sure, is_known in zip(ranked, probabilities, known, strict=True)
+    ]
+
+
+def check_task(info: ModelInfo, task: str | None) -> None:
+    """Refuse a task that the model does not have."""
+    if task is not None and task not in (known := [each.name for each in info.tasks]):
+        raise unknown("task", task, known)
 
 
 def scores(model: ReadyModel, images: "Kept | Tensor") -> Floats:

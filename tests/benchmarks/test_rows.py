@@ -14,6 +14,7 @@ from benchmarks.answering import answering_rows
 from benchmarks.inference import inference_rows
 from benchmarks.measure import Elsewhere, Here, Row, Size, Workers, in_turns, ratio
 from benchmarks.process import memory_rows, startup_rows
+from benchmarks.serve import serve_rows
 from benchmarks.start import start_rows
 from benchmarks.training import later_task_rows, multiply_adds, our_training, plain_training, training_rows
 
@@ -65,6 +66,17 @@ def test_onnx(workers):
 def test_start(workers):
     pytest.importorskip("onnxruntime")
     assert numbers(start_rows(replace(TINY, start_pictures=3), workers)) == ["9"]
+
+
+@pytest.mark.long
+def test_serve():
+    assert numbers(serve_rows(replace(TINY, image=32, clients=3, serve_seconds=1))) == ["10", "10"]
+
+
+def test_a_server_that_is_not_installed_is_said_to_be(monkeypatch):
+    monkeypatch.setattr("benchmarks.serve.find_spec", lambda name: None)
+    (row,) = serve_rows(TINY)
+    assert "not installed" in row.measured
 
 
 def test_onnx_that_is_not_installed_is_said_to_be(workers, monkeypatch):
@@ -129,6 +141,7 @@ def test_command(workers, monkeypatch, tmp_path, capsys):
         monkeypatch.setattr(command, part, lambda size, workers: [row])
     monkeypatch.setattr(command, "memory_rows", lambda size: [])
     monkeypatch.setattr(command, "startup_rows", lambda size: [])
+    monkeypatch.setattr(command, "serve_rows", lambda size: [])
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--out", str(tmp_path / "out.json")])
     command.main()
     assert "something" in capsys.readouterr().out

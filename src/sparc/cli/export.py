@@ -4,23 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
-import torch
 import tyro
-from PIL import Image
 from rich.console import Console
-from torch import Tensor
 
 from sparc.cli.parse import ModelFile, parse
 from sparc.errors import InputError
-from sparc.export import export_onnx
+from sparc.export import COMPARED, cuttings, export_onnx
 from sparc.files import check_output
 from sparc.model_file import load_taught
-from sparc.model_input import InputShape, picture_paths
+from sparc.model_input import picture_paths
 from sparc.report.plain_table import plain_table
 from sparc.text import one_line
-
-COMPARED = 64
 
 
 @dataclass(frozen=True)
@@ -55,19 +49,3 @@ def main(arguments: list[str]) -> int:
     Console().print(table)
     print(f"written: {one_line(str(given.out))}")
     return 0
-
-
-def cuttings(shape: InputShape) -> Tensor:
-    """Real pictures that are always there: squares cut from the photographs in scikit-learn's wheel."""
-    from sklearn.datasets import load_sample_images
-
-    random = np.random.default_rng(0)
-    height, width = shape.image_size
-    cut = []
-    for photograph in load_sample_images().images:
-        for _ in range(COMPARED // 2):
-            side = int(random.integers(32, min(photograph.shape[:2])))
-            top, left = (int(random.integers(0, room - side)) for room in photograph.shape[:2])
-            square = Image.fromarray(photograph[top : top + side, left : left + side])
-            cut.append(np.asarray(square.resize((width, height))))
-    return torch.from_numpy(shape.from_squares(cut))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,24 +13,12 @@ from sparc.cli.display import duration
 from sparc.cli.parse import parse
 from sparc.cli.progress import RunDisplay
 from sparc.cli.threads import use_threads
-from sparc.data.class_folders import split_of
-from sparc.data.imageset import Splits
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
-from sparc.data.sources.folder import some_pictures
 from sparc.data.tree import Tree, title
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.learner import (
-    Effort,
-    Look,
-    Wishes,
-    check_validation,
-    read_folder,
-    settings_of,
-    suitable_recipe,
-    teach,
-)
+from sparc.learner import Effort, Wishes, check_validation, settings_of, suitable_recipe, teach_folder
 from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import Model, load, save
 from sparc.predictor import USUAL_SHARE, why_not
@@ -133,15 +120,13 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
     folder = Tree.at(given.folder)
     with RunDisplay(given.model.name) as display:
 
-        def read(side: int | None, look: Look) -> Splits:
-            pass_over = None if given.strict else skipped
-            pictures = read_folder(folder, before, side, given.validation, display.loading, new.fit, pass_over, look)
+        def tell() -> None:
             for line in told(skipped):
                 display.warn(line)
-            return pictures
 
-        some, (_, set_aside) = partial(some_pictures, folder, new.fit), split_of(folder)
-        return teach(before, wishes, name, some, read, display, stays_out=set_aside is not None)
+        pass_over = None if given.strict else skipped
+        told_of = display, display.loading, pass_over, tell
+        return teach_folder(before, wishes, name, folder, given.validation, *told_of)
 
 
 def _check_same(path: Path, model: Model, arguments: list[str]) -> None:

@@ -25,6 +25,7 @@ VERBS = {
     "forget": "take classes out of a model for good",
     "export": "write a model as one ONNX file",
     "card": "write a model card",
+    "serve": "open a page on which anyone teaches a model and asks it",
     "demo": "draw folders of pictures to try things on",
     "run": "learn a stream of tasks and measure how much is kept",
     "compare": "run several methods, as far as they are missing, and compare them",

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-import numpy as np
 import tyro
 from rich.console import Console
 from rich.text import Text
@@ -23,18 +22,15 @@ from sparc.asking import open_taught
 from sparc.cli.display import Display
 from sparc.cli.parse import ModelFile, parse
 from sparc.data.pictures import Kept
-from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_input import InputShape, Square, picture_paths, read_square
-from sparc.predictor import USUAL_SHARE, answers, check_passing, check_rejects, why_not
+from sparc.predictor import USUAL_SHARE, Named, answers, check_passing, check_rejects, check_task, likeliest, why_not
 from sparc.ready import ReadyModel
 from sparc.report.plain_table import plain_table
 from sparc.text import one_line
 
 CHUNK = 64
 """Pictures in memory at a time."""
-Named = tuple[tuple[tuple[str, float], ...], bool]
-"""Classes with their probabilities, and whether the picture may be of any that the model knows."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +90,17 @@ def main(arguments: list[str]) -> int:
     given = parse(Predict, "predict", __doc__, arguments)
     model = open_taught(given.model, given.cache)
     model.info.shape.check_takes_pictures(given.model)
-    if given.task is not None and given.task not in (known := [each.name for each in model.info.tasks]):
-        raise unknown("task", given.task, known)
+    check_task(model.info, given.task)
     paths = [picture for path in given.paths for picture in picture_paths(path)]
     if given.reject is not None:
         check_rejects(model.info, given.reject)
     share = None if given.always else given.reject or USUAL_SHARE
     found = []
     with Display("predict") as display:
-        name = partial(_likeliest, model, given.top, given.task, share)
+
+        def name(looked: Kept) -> list[Named]:
+            return likeliest(answers(model, looked), given.top, given.task, share)
+
         for prediction in _predictions(model, paths, given.cache, name):
             found.append(prediction)
             display.loading("pictures", len(found), len(paths))
@@ -138,21 +136,6 @@ def _read(path: Path, shape: InputShape) -> Square | str:
         return read_square(path, shape)
     except InputError as error:
         return str(error).removesuffix(".")
-
-
-def _likeliest(model: ReadyModel, top: int, task: str | None, share: float | None, looked: Kept) -> list[Named]:
-    """Of each picture the likeliest classes, and whether it passes where so large a share of known ones do."""
-    info = model.info
-    chosen = [label for each in info.tasks if each.name == task for label in info.labels(each)]
-    chosen = chosen or list(range(len(info.classes)))
-    found = answers(model, looked)
-    probabilities = found.probabilities(chosen)
-    ranked = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
-    known = [True] * len(looked) if share is None else found.are_known(share).tolist()
-    return [
-        (tuple((info.classes[chosen[index]], float(sure[index])) for index in row), is_known)
-        for row, sure, is_known in zip(ranked, probabilities, known, strict=True)
-    ]
 
 
 def _print_table(found: Sequence[Prediction]) -> None:

@@ -6,9 +6,7 @@ from typing import Annotated
 import tyro
 
 from sparc.cli.parse import ModelFile, parse
-from sparc.edit import Kind, names_of, rename
-from sparc.files import check_output, locked
-from sparc.model_file import load, save
+from sparc.edit import Kind, edit_file, rename, what_is_called
 from sparc.text import one_line
 
 
@@ -25,13 +23,7 @@ class Rename:
 
 def main(arguments: list[str]) -> int:
     given = parse(Rename, "rename", __doc__, arguments)
-    check_output(given.model)
     kind: Kind = "task" if given.task else "class"
-    with locked(given.model):
-        before = load(given.model)
-        after = rename(before, given.old, given.new, kind)
-        save(after, given.model)
-    names = zip(names_of(kind, before.info), names_of(kind, after.info), strict=True)
-    old, new = next((old, new) for old, new in names if old != new)
-    print(one_line(f"{old} is called {new} now. Copies and exports of the old file are not touched."))
+    before, after = edit_file(given.model, lambda model: rename(model, given.old, given.new, kind))
+    print(one_line(what_is_called(before, after, kind)))
     return 0

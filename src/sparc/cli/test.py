@@ -15,14 +15,14 @@ from sparc.asking import open_taught
 from sparc.calibration import calibration_error
 from sparc.cli.display import Display
 from sparc.cli.parse import ModelFile, parse
-from sparc.data.class_folders import class_folders, folder_to_test, read_labelled
+from sparc.data.class_folders import folder_to_test, read_labelled
 from sparc.data.pictures import Kept, Pixels
 from sparc.data.skipped import Skipped, told
 from sparc.data.tree import Tree
-from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.predictor import USUAL_SHARE, Confusion, answers, check_passing, check_rejects, confusion
 from sparc.report.plain_table import plain_table
+from sparc.testing import as_json, known_classes
 from sparc.text import one_line, percent
 
 
@@ -54,12 +54,7 @@ def main(arguments: list[str]) -> int:
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))
-    classes = class_folders(folder)
-    known = model.info.classes
-    for name in classes:
-        if name not in known:
-            advice = nearest(name, known)
-            raise InputError(f"{folder / name} is named after no class of {given.model}: {advice}")
+    classes = known_classes(folder, model.info, given.model)
     unknown = None if given.unknown is None else Tree.at(given.unknown)
     if unknown is not None:
         check_rejects(model.info, given.reject)
@@ -83,7 +78,7 @@ def main(arguments: list[str]) -> int:
     if others is not None:
         taken = _percent(answers(model, others.images).are_known(given.reject))
     if given.json:
-        shown = {**_as_json(found), "known_accepted": accepted, "unknown_accepted": taken}
+        shown = {**as_json(found), "known_accepted": accepted, "unknown_accepted": taken}
         print(json.dumps({**shown, "skipped": [asdict(each) for each in skipped]}))
     else:
         _print(found, accepted, taken)
@@ -92,19 +87,6 @@ def main(arguments: list[str]) -> int:
 
 def _percent(flags: NDArray[np.bool_]) -> float:
     return 100 * float(flags.mean())
-
-
-def _as_json(found: Confusion) -> dict[str, object]:
-    return {
-        "pictures": found.pictures,
-        "accuracy_in_all": found.accuracy_in_all,
-        "accuracy_in_task": found.accuracy_in_task,
-        "calibration_error": calibration_error(found.bins),
-        "classes": [
-            {"class": name, "pictures": given.total(), "right": given[name], "taken_for": dict(given)}
-            for name, given in found.counts.items()
-        ],
-    }
 
 
 def _print(found: Confusion, accepted: float | None, taken: float | None) -> None:

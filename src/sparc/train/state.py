@@ -62,6 +62,9 @@ class Observer:
     def training(self, report: TrainingReport) -> None:
         """A few times a second, and at the end of every epoch."""
 
+    def validated(self, accuracy: float) -> None:
+        """After an epoch, if pictures are held out to know when to stop: how many of them are right, in percent."""
+
     def stage(self, report: StageReport) -> None:
         """After every task."""
 

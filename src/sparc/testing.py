@@ -1,0 +1,33 @@
+"""Testing a model on pictures in folders of their classes: for the command line and the server."""
+
+from pathlib import Path
+
+from sparc.calibration import calibration_error
+from sparc.data.class_folders import Classes, class_folders
+from sparc.data.tree import Tree
+from sparc.discovery import nearest
+from sparc.errors import InputError
+from sparc.model_info import ModelInfo
+from sparc.predictor import Confusion
+
+
+def known_classes(folder: Tree, info: ModelInfo, called: Path | str) -> Classes:
+    """The pictures of each class, all of which the model, which is `called` so, has to know."""
+    classes, known = class_folders(folder), info.classes
+    for name in classes:
+        if name not in known:
+            raise InputError(f"{folder / name} is named after no class of {called}: {nearest(name, known)}")
+    return classes
+
+
+def as_json(found: Confusion) -> dict[str, object]:
+    return {
+        "pictures": found.pictures,
+        "accuracy_in_all": found.accuracy_in_all,
+        "accuracy_in_task": found.accuracy_in_task,
+        "calibration_error": calibration_error(found.bins),
+        "classes": [
+            {"class": name, "pictures": given.total(), "right": given[name], "taken_for": dict(given)}
+            for name, given in found.counts.items()
+        ],
+    }
