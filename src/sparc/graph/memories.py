@@ -1,8 +1,8 @@
 """Working memories as nodes: several side by side, as they have the same layout.
 
 Between the layers the channels of one memory lie after those of another, so that one depth-wise convolution, and one
-grouped point-wise one, serve all of a stack. With one picture that is a tenth faster than one memory after another, and
-onnxruntime has a graph of a few stacks ready in half the time; docs/speed.md has the measurements.
+grouped point-wise one, serve all of a stack. With one picture that is up to a tenth faster than one memory after
+another, and with 20 memories onnxruntime has the graph ready in less than half the time; docs/speed.md has the figures.
 
 Shapes: K working memories of a stack, B pictures, C channels, H × W the map, P features, L classes.
 """
