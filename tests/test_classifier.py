@@ -283,6 +283,8 @@ def test_early_stopping_ends_when_nothing_gets_better(splits: Splits) -> None:
     [
         (np.zeros((4, 8, 8)), [0, 0, 1, 1], "uint8"),
         (np.zeros((4, 64), np.uint8), [0, 0, 1, 1], "3 or 4 dimensions"),
+        (torch.zeros(4, 8, 8, dtype=torch.bfloat16), [0, 0, 1, 1], "not bfloat16"),
+        (torch.zeros(4, 8, 8, requires_grad=True), [0, 0, 1, 1], "not float32"),
         (np.zeros((4, 8, 8), np.uint8), [0, 1], "there are 4 pictures, but labels of shape"),
         (np.zeros((0, 8, 8), np.uint8), [], "no pictures"),
         (np.zeros((4, 8, 8), np.uint8), [0.0, 1.0, float("nan"), 1.0], "whole numbers or text"),

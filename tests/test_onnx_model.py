@@ -222,6 +222,21 @@ def test_a_graph_is_kept_for_its_file_alone(birds: Path, monkeypatch: pytest.Mon
     assert len(entries()) == 2
 
 
+def test_nothing_is_kept_of_a_file_from_which_a_class_was_forgotten(birds: Path) -> None:
+    scores(birds)
+    (entry,) = entries()
+    assert main(["forget", str(birds), "heron"]) == 0
+    assert not entry.exists()
+
+
+def test_a_model_that_onnxruntime_does_not_take_is_asked_by_torch(birds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_model, "_serialized", lambda graph: b"no graph")
+    ready = open_taught(birds)
+    assert isinstance(ready, Model)
+    found, _ = ready.answer(ready.look(pictures(2, 3, (16, 16)), cache=False))
+    assert found.shape == (2, 4)
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 

@@ -10,8 +10,10 @@ from typing import Literal
 from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.files import check_output, locked
-from sparc.model_file import Model, load, save
+from sparc.model_file import Model, of_stored, save
 from sparc.model_info import LearnedTask, ModelInfo, is_number
+from sparc.onnx_model import drop_graph
+from sparc.stored_model import read
 from sparc.train import seeded
 
 Kind = Literal["class", "task"]
@@ -21,9 +23,11 @@ def edit_file(path: Path, change: Callable[[Model], Model]) -> tuple[Model, Mode
     """Replace a model file by what becomes of it, while nobody else writes: the model before, and after."""
     check_output(path)
     with locked(path):
-        before = load(path)
+        stored = read(path)
+        before = of_stored(stored)
         after = change(before)
         save(after, path)
+    drop_graph(stored.sha256)  # or what is forgotten would still be in the user's cache
     return before, after
 
 

@@ -98,6 +98,19 @@ def clear_parts(folder: Path, name: str = "", older_than: float = 0.0) -> None:
                 part.unlink()
 
 
+def keep_newest(folder: Path, most: int, size: int) -> None:
+    """Of the files in a cache folder keep those that were used last, so many and so many bytes together; and take away
+    what somebody who died was writing.
+    """
+    clear_parts(folder, older_than=60 * 60)
+    files = [(path.stat(), path) for path in folder.iterdir() if not path.name.startswith(".")]
+    total = 0
+    for number, (status, path) in enumerate(sorted(files, key=lambda entry: -entry[0].st_mtime_ns)):
+        total += status.st_size
+        if number >= most or total > size:
+            path.unlink(missing_ok=True)
+
+
 def sync(path: Path) -> None:
     """Wait until a file, or a folder's list of files, has reached the disk."""
     is_folder = path.is_dir()

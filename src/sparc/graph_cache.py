@@ -6,10 +6,11 @@ believed before it was checked, and whatever is wrong with the folder, work goes
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from sparc.files import clear_parts, make_folder, user_cache, whole_file
+from sparc.files import keep_newest, make_folder, user_cache, whole_file
 
 FOLDER = "graphs-1"
 """In the user's cache folder; another number where entries are made otherwise."""
@@ -44,9 +45,10 @@ def _checked(key: str, path: Path) -> bytes | None:
     """What was kept, if it is that."""
     try:
         content = path.read_bytes()
-        path.touch()  # it was used
     except OSError:
         return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # it was used
     found = content[_CHECKSUM:]
     return found if content[:_CHECKSUM] == _checksum(key, found) else None
 
@@ -59,18 +61,7 @@ def _keep(key: str, path: Path, content: bytes) -> None:
     with whole_file(path, private=True) as file:
         file.write(_checksum(key, content))
         file.write(content)
-    _tidy(path.parent)
-
-
-def _tidy(folder: Path) -> None:
-    """Take away what is too much, and what somebody who died was writing."""
-    clear_parts(folder, older_than=60 * 60)
-    entries = sorted(((each.stat(), each) for each in folder.iterdir()), key=lambda entry: -entry[0].st_mtime_ns)
-    total = 0
-    for number, (status, path) in enumerate(entries):
-        total += status.st_size
-        if number >= MOST or total > BYTES:
-            path.unlink(missing_ok=True)
+    keep_newest(path.parent, MOST, BYTES)
 
 
 def _checksum(key: str, content: bytes) -> bytes:

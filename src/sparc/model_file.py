@@ -5,6 +5,7 @@ checked before anything in it is believed.
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +25,7 @@ from sparc.nn.inference import InferenceNet
 from sparc.nn.strangeness import Strangeness
 from sparc.onnx_model import NoRuntimeError, of_tensors
 from sparc.ready import Floats, ReadyModel
-from sparc.stored_model import KEY, VERSION, StoredModel, check_taught, digest_of, read
+from sparc.stored_model import KEY, VERSION, StoredModel, check_taught, digest_of, expected_tensors, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,5 +126,5 @@ def tensors_of(net: ChorusNet) -> dict[str, Tensor]:
 
 def bytes_after(info: ModelInfo, tasks: int) -> int:
     """How large the weights were when so many of the tasks had been learned."""
-    net = replace(info, tasks=info.tasks[:tasks]).grown_net()
-    return sum(tensor.nbytes for tensor in tensors_of(net).values())
+    expected = expected_tensors(replace(info, tasks=info.tasks[:tasks])).values()
+    return sum(math.prod(shape) * int(kind[1:]) // 8 for shape, kind in expected)

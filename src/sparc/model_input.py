@@ -191,11 +191,12 @@ def is_array(pictures: object) -> TypeGuard[Array]:
 
 def _from_array(pictures: Array) -> Pixels:
     is_numpys = isinstance(pictures, np.ndarray)
-    images = np.ascontiguousarray(pictures) if isinstance(pictures, np.ndarray) else pictures.cpu().numpy()
-    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+    kind = str(pictures.dtype).removeprefix("torch.")
+    if kind != "uint8" or pictures.ndim not in (3, 4):
         raise InputError(
-            f"an array of pictures is uint8 with 3 or 4 dimensions, not {images.dtype} of shape {tuple(images.shape)}"
+            f"an array of pictures is uint8 with 3 or 4 dimensions, not {kind} of shape {tuple(pictures.shape)}"
         )
+    images = np.ascontiguousarray(pictures) if isinstance(pictures, np.ndarray) else pictures.cpu().numpy()
     if images.ndim == 3:
         return images[:, None]
     return np.ascontiguousarray(np.moveaxis(images, 3, 1)) if is_numpys else images

@@ -160,21 +160,42 @@ def _model(
 
         return _serialized(lambda: start_graph(info))
 
-    def net(key: str, make: Callable[[], bytes]) -> OnnxNet:
-        key = hashlib.sha256(repr((VERSION, key)).encode()).hexdigest()
-        found = OnnxNet(keep(key, make), threads)
-        try:
-            found.session  # noqa: B018
-        except Exception:  # whatever it is, a graph that was kept may be to blame
-            graph_cache.drop(key)
-            found = OnnxNet(keep(key, make), threads)
-        return found
+    def net(about: str, make: Callable[[], bytes]) -> OnnxNet:
+        key = _key_of(about)
+        if keep is not _made:
+            try:
+                return _opened(keep(key, make), threads)
+            except NoRuntimeError:
+                graph_cache.drop(key)  # the graph that was kept may be to blame
+        return _opened(make(), threads)
 
     start = None
     if in_parts:
         side, size = info.settings.start_size, info.shape.image_size
         start = net(f"start {SHA256} {side} {size}", of_start)
-    return OnnxModel(info, start, net(f"model {digest}", rest))
+    return OnnxModel(info, start, net(_model_of(digest), rest))
+
+
+def drop_graph(digest: str) -> None:
+    """Take away what is kept of a model file that had this checksum."""
+    graph_cache.drop(_key_of(_model_of(digest)))
+
+
+def _model_of(digest: str) -> str:
+    return f"model {digest}"
+
+
+def _key_of(about: str) -> str:
+    return hashlib.sha256(repr((VERSION, about)).encode()).hexdigest()
+
+
+def _opened(content: bytes, threads: int) -> OnnxNet:
+    found = OnnxNet(content, threads)
+    try:
+        found.session  # noqa: B018
+    except Exception as error:  # of whatever kind: onnxruntime has many
+        raise NoRuntimeError("onnxruntime does not take its graph") from error
+    return found
 
 
 def _made(_: str, make: Callable[[], bytes]) -> bytes:
@@ -186,6 +207,8 @@ def _serialized(graph: Callable[[], Any]) -> bytes:
     _imported("onnx")
     made = graph()
     del made.metadata_props[:]
+    if made.ByteSize() > LARGEST:
+        raise NoRuntimeError("it is larger than a graph may be")
     content: bytes = made.SerializeToString()
     return content
 

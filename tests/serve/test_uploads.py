@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparc.data.sources.folder import class_folders
+from sparc.data.class_folders import class_folders
 from sparc.errors import InputError
 from sparc.serve.upload_tree import Upload
 from sparc.serve.uploads import Sent, by_class, class_name

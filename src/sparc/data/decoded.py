@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.progress import Progress
 from sparc.errors import InputError
-from sparc.files import clear_parts, locked, make_folder, user_cache, whole_file
+from sparc.files import keep_newest, locked, make_folder, user_cache, whole_file
 
 FOLDER = "decoded-1"
 """In the user's cache folder; another number where files are made otherwise."""
@@ -123,7 +123,7 @@ def _keep(path: Path, splits: Splits) -> None:
     with whole_file(path, private=True) as file:
         for part in (digest.digest(), *parts):
             file.write(part)
-    _tidy(path.parent)
+    keep_newest(path.parent, MOST, BYTES)
 
 
 def _mapped(path: Path) -> Splits | None:
@@ -131,7 +131,8 @@ def _mapped(path: Path) -> Splits | None:
     try:
         # Pages are shared until somebody writes to them, which nobody else gets to see.
         content: NDArray[np.uint8] = np.memmap(path, np.uint8, mode="c")
-        os.utime(path)  # it was used
+        with contextlib.suppress(OSError):
+            os.utime(path)  # it was used
         if hashlib.sha256(content[_CHECKSUM:].data).digest() != content[:_CHECKSUM].tobytes():
             return None
         start = _CHECKSUM + 8
@@ -148,14 +149,3 @@ def _mapped(path: Path) -> Splits | None:
         return Splits(ImageSet(arrays[0], arrays[1], names), ImageSet(arrays[2], arrays[3], names))
     except (OSError, ValueError, LookupError, TypeError):  # it is not there, or it is something else
         return None
-
-
-def _tidy(folder: Path) -> None:
-    """Take away what is too much, and what somebody who died was writing."""
-    clear_parts(folder, older_than=60 * 60)
-    files = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    total = 0
-    for number, path in enumerate(sorted(files, key=lambda path: -path.stat().st_mtime_ns)):
-        total += path.stat().st_size
-        if number >= MOST or total > BYTES:
-            path.unlink(missing_ok=True)

@@ -103,7 +103,8 @@ class Method(ResizableBuffers, ABC):
     sees_old_tasks: ClassVar[bool] = False
     """It is given old tasks' pictures again, so it is an upper bound and does not compete."""
     frozen_parts: ClassVar[tuple[str, ...]] = ()
-    """Lists in its state, one entry a task, that do not change by a byte once their task is over."""
+    """Lists in its state, one entry a task, that do not change by a byte once their task is over; `TaskHeads` trains
+    the newest entry of each."""
     keeps_by_pictures: ClassVar[bool] = False
     """How much it keeps follows from the pictures, so that it is not known before it has learned."""
     notes: ClassVar[frozenset[str]] = frozenset()

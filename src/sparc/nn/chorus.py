@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from sparc.nn.described import COMMON_SEED, projection
+from sparc.nn.described import COMMON_SEED, USUAL_HALF_AT, projection
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import pooled_features
 from sparc.nn.patch_numbers import FEATURES, HALF_AT
@@ -36,7 +36,9 @@ class Voice(nn.Module):
     projection follows from a seed, which is kept, and is drawn whenever it is needed.
     """
 
-    def __init__(self, features: int, kept: int, seed: int, scaled: bool = True, half_at: float = 2.0) -> None:
+    def __init__(
+        self, features: int, kept: int, seed: int, scaled: bool = True, half_at: float = USUAL_HALF_AT
+    ) -> None:
         """Where they are not `scaled`, what is known does not depend on which pictures came first."""
         super().__init__()
         self.scaled = scaled

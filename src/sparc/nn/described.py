@@ -35,6 +35,12 @@ def projection(seed: int, features: int, kept: int) -> Doubles:
     return found
 
 
+USUAL_HALF_AT = 2.0
+"""Features a picture, to the power of 1.5, at which half of a covariance is made up, if nothing else is said."""
+LEAST_VARIANCE = 1e-4
+"""That is made up where all pictures of a class are alike."""
+
+
 def made_up_share(features: int, pictures: int, half_at: float) -> float:
     """How much of a covariance is made up: more where pictures are few for so many features, and a hundredth at the
     least.
@@ -70,7 +76,7 @@ class Described:
     """[C, D]"""
     scatter: Doubles
     """[D (D + 1) / 2]: the upper half of the sum of products of what lies off the classes' means."""
-    half_at: float = 2.0
+    half_at: float = USUAL_HALF_AT
     """With so many features a picture, to the power of 1.5, half of the covariance is made up."""
 
     @classmethod
@@ -149,7 +155,7 @@ class Described:
         found = np.triu(found, 1).T + found
         share = made_up_share(features, int(self.counts.sum()), self.half_at)
         found *= 1 - share
-        found[np.diag_indices(features)] += share * max(float(np.trace(found)) / (1 - share) / features, 1e-4)
+        found[np.diag_indices(features)] += share * max(float(np.trace(found)) / (1 - share) / features, LEAST_VARIANCE)
         root = np.linalg.cholesky(found)
         if not np.isfinite(root).all():
             raise np.linalg.LinAlgError("the covariance is not finite")

@@ -44,13 +44,6 @@ class Strangeness:
         """What is added to the distance from the centre."""
         return float(self.means.square().sum(1).mean()) + LEAST * self.means.shape[1]
 
-    def layer(self) -> tuple[Tensor, Tensor]:
-        """Weight [D, P] and bias [D] to features whose covariance is 1, around the centre: to make it costs as much as
-        a thousand pictures.
-        """
-        weight = self._whitened(self.projection * self.scale[:, None]).T
-        return weight.float(), self._around_centre(torch.zeros_like(self.shift)[None])[0].float()
-
     def __call__(self, features: Tensor) -> Tensor:
         """[B], from features [B, P]"""
         found = self._around_centre(features).float()
