@@ -25,7 +25,7 @@ def test_names_that_others_point_here_are_refused(site: Site, host: str) -> None
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "file://"]
+    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "file://", "http://["]
 )
 def test_pages_of_other_sites_are_refused(site: Site, origin: str) -> None:
     for method, path in (("POST", "/stop"), ("POST", "/predict"), ("GET", "/model")):
