@@ -52,6 +52,21 @@ def test_answers_tell_browsers_to_be_careful(site: Site) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.parametrize("error", [RuntimeError("secret"), OSError(28, "No space left on device", "secret")])
+def test_so_does_what_went_wrong_which_is_told_where_the_server_was_started(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(site.server.served, "current", fail)
+    answer = site.get("/model")
+    assert answer.status_code == 500
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "secret" not in answer.text
+    assert "secret" in capsys.readouterr().err
+
+
 def test_a_token(own: Path, serve: Callable[..., Site]) -> None:
     site = serve(own, host="0.0.0.0", token="räuber & co")
     assert site.get("/model", headers={"Host": "192.168.7.9:8710"}).status_code == 401
