@@ -6,6 +6,7 @@ checked before anything in it is believed.
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -46,6 +47,20 @@ class Model:
     def strangeness(self) -> Strangeness | None:
         """Of pictures, by their common features, if it has such."""
         return self.net.strangeness()
+
+    @cached_property
+    @torch.no_grad()
+    def most_alike(self) -> Sequence[int] | None:
+        """Of each class the one whose mean lies nearest, in the common features and by their covariance."""
+        voice = self.net.common_voice
+        if voice is None or len(voice.gaussians) < 2:
+            return None
+        # (a − b)ᵀ S⁻¹ (a − b), with S⁻¹ a being the discriminant of a.
+        weights, means = voice.gaussians.discriminants()[0], voice.gaussians.means
+        products = weights @ means.T
+        distances = products.diag()[:, None] + products.diag() - products - products.T
+        nearest: list[int] = distances.fill_diagonal_(torch.inf).argmin(1).tolist()
+        return nearest
 
     def look(self, images: Pixels, cache: bool) -> Kept:
         """As `ReadyModel` has it, and the next too: by torch."""

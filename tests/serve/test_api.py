@@ -152,7 +152,7 @@ def test_every_path_is_documented_and_there(site: Site) -> None:
     pages = {"/api", "/openapi.json"}
     routes = {
         (method, route.path)
-        for route in site.server.app().routes
+        for route in site.server.routes()
         for method in route.methods - {"HEAD"}
         if route.path not in pages and "." not in route.path and route.path != "/"
     }

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from sparc.data.class_folders import class_folders, folder_to_test, split_of
+from sparc.data.tree import Tree
 from sparc.model_file import load
 from sparc.predictor import answers
 from tests.serve.conftest import Site, running
@@ -187,6 +189,67 @@ def test_a_class_is_taught_asked_and_forgotten(own: Path, pictures: Path, visit:
         page.click("#forget .danger")
         page.wait_for_function("() => document.querySelectorAll('#class-table tbody tr').length === 4")
         page.close()
+
+
+BY_CLASS = """
+async ([paths, options]) => {
+  const { byClass } = await import("/common.js");
+  const pictures = paths.map((path) => ({ file: path, folders: path.split("/").slice(0, -1) }));
+  const { classes, left } = byClass(pictures, options);
+  return [Object.fromEntries(classes), left];
+}
+"""
+LAYOUTS = [
+    ["cat/1.png", "dog/1.png"],
+    ["train/cat/1.png", "train/cat/2.png", "Test/cat/3.png", "Test/dog/deep/4.png"],
+    ["train/cat/1.png", "val/cat/2.png", "test/cat/3.png", "cat/4.png"],
+    ["train/0.png", "train/cat/1.png", "train/dog/2.png"],
+    ["train/cat/1.png", "dog/2.png"],
+    ["validation/cat/1.png", "dog/2.png"],
+    ["train/1.png", "test/1.png"],
+]
+
+
+def test_a_folder_that_is_split_is_taken_as_on_the_command_line(
+    still: Site, tmp_path: Path, visit: Callable[..., Any]
+) -> None:
+    page = visit(still)
+    for number, layout in enumerate(LAYOUTS):
+        top = tmp_path / str(number)
+        paths = [f"{number}/{path}" for path in layout]
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).touch()
+        for options, tree in (({}, split_of(Tree(top))[0]), ({"toTest": True}, folder_to_test(Tree(top)))):
+            within = tree.path.relative_to(tmp_path)
+            expected = {name: [f"{within}/{file}" for file in files] for name, files in class_folders(tree).items()}
+            assert page.evaluate(BY_CLASS, [paths, options])[0] == expected, layout
+    without_top = page.evaluate(BY_CLASS, [["train/cat/1.png", "test/cat/2.png", "test/cat/3.png"], {}])
+    assert without_top == [{"cat": ["train/cat/1.png"]}, 2]
+    assert page.evaluate(BY_CLASS, [["cat/1.png", "dog/2.png", "3.png"], {}]) == [
+        {"cat": ["cat/1.png"], "dog": ["dog/2.png"]},
+        0,
+    ]
+
+
+def test_the_test_part_of_a_folder_is_not_taught_but_tested(
+    still: Site, pictures: Path, tmp_path: Path, visit: Callable[..., Any]
+) -> None:
+    for part, chosen in (("train", slice(0, 5)), ("test", slice(5, 7))):
+        for kind in ("cross", "ring"):
+            (tmp_path / "marks" / part / kind).mkdir(parents=True)
+            for path in sorted((pictures / "marks" / kind).iterdir())[chosen]:
+                (tmp_path / "marks" / part / kind / path.name).write_bytes(path.read_bytes())
+    page = visit(still, "#teach")
+    page.locator("#folders").set_input_files(tmp_path / "marks")
+    page.wait_for_selector("#teach-note:not(:empty)")
+    assert page.inner_text("#teach-note").startswith("4 pictures of the test part are left out")
+    assert page.inner_text("#collected") == "10 pictures of 2 classes"
+    assert page.input_value("#task") == "marks"
+    page.click("#tab-look")
+    page.locator("#test-files").set_input_files(tmp_path / "marks")
+    page.wait_for_selector("#tested .confusion")
+    assert page.locator("#tested .facts li").first.inner_text().split() == ["pictures", "4"]
 
 
 def test_the_camera_takes_pictures_and_is_answered(still: Site, visit: Callable[..., Any]) -> None:

@@ -144,7 +144,7 @@ def test_a_missing_extra_is_said_in_a_sentence(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["serve", str(own)]) == 2
-    said = "sparc: sparc serve needs starlette, uvicorn and python-multipart: pip install sparc-cl[serve]\n"
+    said = "sparc: sparc serve needs starlette, uvicorn and python-multipart: pip install 'sparc-cl[serve]'\n"
     assert capsys.readouterr().err == said
 
 

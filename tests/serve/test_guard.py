@@ -25,7 +25,7 @@ def test_names_that_others_point_here_are_refused(site: Site, host: str) -> None
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "file://"]
+    "origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "file://", "http://["]
 )
 def test_pages_of_other_sites_are_refused(site: Site, origin: str) -> None:
     for method, path in (("POST", "/stop"), ("POST", "/predict"), ("GET", "/model")):
@@ -50,6 +50,21 @@ def test_answers_tell_browsers_to_be_careful(site: Site) -> None:
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
         assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), OSError(28, "No space left on device", "secret")])
+def test_so_does_what_went_wrong_which_is_told_where_the_server_was_started(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(site.server.served, "current", fail)
+    answer = site.get("/model")
+    assert answer.status_code == 500
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "secret" not in answer.text
+    assert "secret" in capsys.readouterr().err
 
 
 def test_a_token(own: Path, serve: Callable[..., Site]) -> None:

@@ -26,6 +26,11 @@ def test_all_pictures_of_one_name_are_kept() -> None:
     assert list(found)[:4] == ["cat/a.png", "cat/a (2).png", "cat/a (3).png", "dog/a.png"]
 
 
+def test_a_class_with_a_dot_stays_one_class() -> None:
+    found = by_class([Sent("v1.0", "blob", b"1"), Sent("v1.0", "blob", b"2"), Sent("v1.0", "a.png", b"3")])
+    assert list(found) == ["v1.0/blob", "v1.0/blob (2)", "v1.0/a.png"]
+
+
 def test_many_pictures_of_one_name_take_no_time() -> None:
     assert len(by_class(Sent("cat", "blob", b"") for _ in range(20_000))) == 20_000
 

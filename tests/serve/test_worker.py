@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,12 @@ import pytest
 
 from sparc.cli.main import main
 from sparc.files import is_locked, locked
+from sparc.learner import Wishes
 from sparc.serve.learning import Learning
+from sparc.serve.refused import RefusedError
+from sparc.serve.served import Served
+from sparc.serve.worker import Job
+from sparc.starts import USUAL
 from tests.serve.conftest import Site, form_of
 
 
@@ -119,6 +125,48 @@ def test_the_end_of_the_server_is_the_end_of_learning(own: Path, pictures: Path,
     assert site.progress()["state"] == "stopped"
     assert not multiprocessing.active_children()
     assert own.read_bytes() == before
+
+
+def job(path: Path) -> Job:
+    return Job(
+        path, "again", ("cat/1.png",), Wishes(USUAL, "auto", None, "crop", True, 0, "normal", None, False), 0.1, 1
+    )
+
+
+def test_what_goes_wrong_at_the_end_is_an_end(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learning = Learning(Served(own))
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("this")
+
+    monkeypatch.setattr(learning, "_started", fail)
+    monkeypatch.setattr(learning.served, "read", fail)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    learning.begin(job(own), [b""])
+    learning.close()
+    assert learning.progress.state == "failed"
+    assert learning.progress.message == (
+        "Learning has ended, but what is in the file now could not be found out: see where the server was started."
+    )
+    assert "RuntimeError: this" in capsys.readouterr().err
+    learning.check_free()
+
+
+def test_no_thread_to_learn_with(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learning = Learning(Served(own))
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    contents = [b""]
+    with pytest.raises(RefusedError, match="no thread left to learn with: try again later"):
+        learning.begin(job(own), contents)
+    assert (learning.progress.state, contents) == ("failed", [])
+    learning.check_free()
+    learning.close()
 
 
 @pytest.mark.parametrize(

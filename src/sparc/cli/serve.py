@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
             import_module(name)
     except ImportError as error:
         raise InputError(
-            "sparc serve needs starlette, uvicorn and python-multipart: pip install sparc-cl[serve]"
+            "sparc serve needs starlette, uvicorn and python-multipart: pip install 'sparc-cl[serve]'"
         ) from error
     from sparc.serve.app import Server
     from sparc.serve.guard import is_loopback

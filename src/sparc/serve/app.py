@@ -16,6 +16,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from sparc.data.class_folders import Classes, read_labelled
 from sparc.data.pictures import Kept, Pixels
@@ -59,8 +60,8 @@ class Server:
         self.work = ThreadPoolExecutor(1, "work")
         """For what takes its time and is rare: edits, tests, exports."""
 
-    def app(self) -> Starlette:
-        routes = [
+    def routes(self) -> list[Route]:
+        return [
             *page_routes(),
             Route("/api", self.api, methods=["GET"]),
             Route("/openapi.json", self.openapi, methods=["GET"]),
@@ -77,10 +78,11 @@ class Server:
             Route("/download/onnx", self.download_onnx, methods=["GET"]),
             Route("/download/card", self.download_card, methods=["GET"]),
         ]
-        return Starlette(
-            routes=routes,
+
+    def app(self) -> ASGIApp:
+        app = Starlette(
+            routes=self.routes(),
             middleware=[
-                Middleware(Careful),
                 Middleware(Bounds, limits=self.limits),
                 Middleware(Guard, host=self.host, token=self.token),
             ],
@@ -93,6 +95,7 @@ class Server:
             },
             lifespan=self._lifespan,
         )
+        return Careful(app)  # from outside: Starlette answers what went wrong above all middleware
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -255,6 +258,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 async def _system(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
+    traceback.print_exception(error)
     return JSONResponse({"error": error.strerror or str(error)}, 500)
 
 

@@ -53,10 +53,13 @@ class Batcher:
         loop = asyncio.get_running_loop()
         while True:
             await self.news.wait()
-            while together := self._together():
-                images = np.concatenate([each.images for each in together])
-                self.batches, self.pictures = self.batches + 1, self.pictures + len(images)
+            while self.waiting:
+                together = self._together()
+                if not together:  # whoever asked has gone, and others may wait
+                    continue
                 try:
+                    images = np.concatenate([each.images for each in together])
+                    self.batches, self.pictures = self.batches + 1, self.pictures + len(images)
                     found = await loop.run_in_executor(self.thread, answer, together[0].model, images)
                 except Exception as error:  # whoever asked must know
                     for each in together:
@@ -72,7 +75,7 @@ class Batcher:
             self.news.clear()
 
     def _together(self) -> list[Waiting]:
-        """The first that wait for the same model: at least one, and not too many pictures."""
+        """The first that wait for the same model, and not too many pictures; none if nobody waits for them any more."""
         taken: list[Waiting] = []
         pictures = 0
         while self.waiting and (not taken or self.waiting[0].model is taken[0].model):

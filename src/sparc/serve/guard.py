@@ -127,13 +127,25 @@ class Guard:
 def check_origin(scope: Scope, headers: Headers) -> None:
     """Refuse what a browser sends on behalf of another site's page; programs do not say where they come from."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    if origin is not None and not _is_of(origin, headers.get("host", "")):
         raise RefusedError(403, f"a page of {origin[:100]} may not ask this server: open its own page")
     # A browser says so of every request to this machine; to follow a link to the page is no harm.
     is_page = scope["path"] in ("/", "/api") and scope["method"] == "GET"
     is_link = headers.get("sec-fetch-mode") == "navigate" and is_page
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_link:
         raise RefusedError(403, "a page of another site may not ask this server: open its own page")
+
+
+def _is_of(origin: str, host: str) -> bool:
+    """Whether a page comes from a host, given with its port.
+
+    >>> [_is_of(origin, "localhost:80") for origin in ("http://localhost:80", "http://evil.example", "http://[")]
+    [True, False, False]
+    """
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
 
 
 def _name(host: str) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import threading
 import time
+import traceback
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -78,8 +79,16 @@ class Learning:
             self._begun = self._stage_begun = time.monotonic()
             self._seen = self.served.seen
             self.progress = Progress("starting", self.progress.number + 1, job.task, len(contents))
-        self._thread = threading.Thread(target=self._supervise, args=(job, contents), name="learning", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._supervise, args=(job, contents), name="learning", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            contents.clear()
+            sentence = "the server has no thread left to learn with: try again later"
+            with self._lock:
+                self.progress = replace(self.progress, state="failed", message=f"{sentence.capitalize()}.")
+            raise RefusedError(503, sentence) from error
+        self._thread = thread
         return self.progress
 
     def stop(self) -> Progress:
@@ -103,11 +112,9 @@ class Learning:
 
     def _supervise(self, job: Job, contents: list[bytes]) -> None:
         outcome: News | None = None
-        process: SpawnProcess | None = None
         try:
-            process, connection = self._started(job)
             contents.reverse()
-            with connection:
+            with self._started(job) as connection:
                 while contents:
                     connection.send_bytes(contents.pop())
                 while True:
@@ -118,11 +125,9 @@ class Learning:
             pass  # it has ended, by itself or not, or could not be started
         finally:
             contents.clear()
-            if process is not None:
-                self._wait_for(process)
-            self._conclude(job, outcome, process)
+            self._conclude(job, outcome)
 
-    def _started(self, job: Job) -> tuple[SpawnProcess, "Connection[bytes, News]"]:
+    def _started(self, job: Job) -> "Connection[bytes, News]":
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs, job), daemon=True)
@@ -133,7 +138,7 @@ class Learning:
             if self.progress.stopping:
                 process.terminate()
         threading.Thread(target=self._make_sure, args=(process,), daemon=True).start()
-        return process, ours
+        return ours
 
     def _make_sure(self, process: SpawnProcess) -> None:
         """Kill a worker that was told to stop and does not."""
@@ -171,32 +176,44 @@ class Learning:
                 epochs=told.epochs,
             )
 
-    def _conclude(self, job: Job, outcome: News | None, process: SpawnProcess | None) -> None:
+    def _conclude(self, job: Job, outcome: News | None) -> None:
+        """Whatever goes wrong, it has ended: or nothing could be taught any more."""
+        try:
+            ended = self._ended(job, outcome)
+        except Exception as error:
+            traceback.print_exception(error)
+            unknown = "but what is in the file now could not be found out: see where the server was started."
+            ended = replace(self.progress, state="failed", message=f"Learning has ended, {unknown}")
+            if isinstance(outcome, Learned):
+                message = f"“{job.task}” is learned, {unknown}"
+                ended = replace(ended, state="learned", learned=outcome.about, message=message)
+        with self._lock:
+            self._process = None
+            self.progress = replace(ended, seconds=time.monotonic() - self._begun, share=None, seconds_left=None)
+
+    def _ended(self, job: Job, outcome: News | None) -> Progress:
+        process = self._process
+        if process is not None:
+            self._wait_for(process)
         if not isinstance(outcome, Learned):
             path = job.path.resolve()
             with contextlib.suppress(InputError, OSError), locked(path):
                 clear_parts(path.parent, path.name)
         self.served.read()
-        seconds = time.monotonic() - self._begun
-        ended = replace(self.progress, seconds=seconds, share=None, seconds_left=None)
+        ended = self.progress
         kept = "the model is as it was before" if self.served.model else "there is no model yet"
         if self.served.seen != self._seen:  # it died between writing and saying so, or somebody else has written
             kept = "the file has been replaced meanwhile"
         deleted = f"{counted(ended.pictures, 'picture')} that {'was' if ended.pictures == 1 else 'were'} sent"
         deleted = f"The {deleted} {'is' if ended.pictures == 1 else 'are'} deleted."
         if isinstance(outcome, Learned):
-            ended = replace(
-                ended, state="learned", learned=outcome.about, message=f"“{job.task}” is learned. {deleted}"
-            )
-        elif isinstance(outcome, Failed):
-            ended = replace(ended, state="failed", message=f"{outcome.sentence}. {kept.capitalize()}. {deleted}")
-        elif ended.stopping:
-            ended = replace(ended, state="stopped", message=f"Stopped: {kept}. {deleted}")
-        else:
-            how = "could not be started" if process is None else f"ended by itself (code {process.exitcode})"
-            if process is not None and process.exitcode is not None and process.exitcode < 0:
-                how = f"was killed (signal {-process.exitcode}), perhaps for want of memory"
-            ended = replace(ended, state="died", message=f"The process that learned {how}: {kept}. {deleted}")
-        with self._lock:
-            self._process = None
-            self.progress = ended
+            message = f"“{job.task}” is learned. {deleted}"
+            return replace(ended, state="learned", learned=outcome.about, message=message)
+        if isinstance(outcome, Failed):
+            return replace(ended, state="failed", message=f"{outcome.sentence}. {kept.capitalize()}. {deleted}")
+        if ended.stopping:
+            return replace(ended, state="stopped", message=f"Stopped: {kept}. {deleted}")
+        how = "could not be started" if process is None else f"ended by itself (code {process.exitcode})"
+        if process is not None and process.exitcode is not None and process.exitcode < 0:
+            how = f"was killed (signal {-process.exitcode}), perhaps for want of memory"
+        return replace(ended, state="died", message=f"The process that learned {how}: {kept}. {deleted}")

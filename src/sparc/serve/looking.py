@@ -1,10 +1,6 @@
 """What the model knows, as the page and the API show it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
-
-import torch
 
 from sparc.model_file import Model, bytes_after
 from sparc.model_info import ModelInfo
@@ -45,7 +41,7 @@ def about(served: Served) -> dict[str, object]:
 def statistics(model: Model) -> list[dict[str, object]]:
     """Of each class."""
     info = model.info
-    nearest = most_alike(model)
+    nearest = model.most_alike
     shown: list[dict[str, object]] = []
     for label, name in enumerate(info.classes):
         tasks = [task for task in info.tasks if name in task.classes]
@@ -59,21 +55,6 @@ def statistics(model: Model) -> list[dict[str, object]]:
             }
         )
     return shown
-
-
-@lru_cache(maxsize=1)  # by the model itself, which is asked about again and again
-@torch.no_grad()
-def most_alike(model: Model) -> Sequence[int] | None:
-    """Of each class the one whose mean lies nearest, in the common features and by their covariance."""
-    voice = model.net.common_voice
-    if voice is None or len(voice.gaussians) < 2:
-        return None
-    # (a − b)ᵀ S⁻¹ (a − b), with S⁻¹ a being the discriminant of a.
-    weights, means = voice.gaussians.discriminants()[0], voice.gaussians.means
-    products = weights @ means.T
-    distances = products.diag()[:, None] + products.diag() - products - products.T
-    nearest: list[int] = distances.fill_diagonal_(torch.inf).argmin(1).tolist()
-    return nearest
 
 
 def figures(info: ModelInfo) -> list[str]:

@@ -10,6 +10,8 @@ from sparc.serve.refused import RefusedError
 
 Identity = tuple[int, int, int]
 """Of a file that is replaced and never changed: its number, when it was written, its size."""
+UNSEEN: Identity = (-1, -1, -1)
+"""Of a file that cannot be looked at."""
 
 
 class Served:
@@ -56,6 +58,8 @@ class Served:
                         _ = model.ready  # made now, while nobody waits for an answer
             except InputError as error:
                 self.trouble = str(error)
+            except OSError as error:
+                self.trouble = f"{self.path} cannot be read ({error.strerror}): see who may look at it"
             else:
                 self.model, self.trouble = model, ""
             self.seen = found
@@ -63,7 +67,8 @@ class Served:
     def _identity(self) -> Identity | None:
         try:
             status = self.path.stat()
-        except OSError:
-            # load() says what is wrong with what is there but cannot be looked at.
+        except FileNotFoundError:
             return None
+        except OSError:
+            return UNSEEN
         return status.st_ino, status.st_mtime_ns, status.st_size

@@ -66,11 +66,11 @@ def by_class(pictures: Iterable[Sent]) -> dict[str, bytes]:
     often = Counter[str]()
     for sent in pictures:
         last = unicodedata.normalize("NFC", sent.name.replace("\\", "/").rpartition("/")[2])[:LONGEST] or "picture"
-        name = f"{class_name(sent.field)}/{last}"
-        while name in found:
+        of_class = class_name(sent.field)
+        while (name := f"{of_class}/{last}") in found:
             often[name] += 1
-            stem, dot, ending = name.rpartition(".")
-            name = f"{stem} ({often[name] + 1}).{ending}" if dot else f"{name} ({often[name] + 1})"
+            stem, dot, ending = last.rpartition(".")
+            last = f"{stem} ({often[name] + 1}).{ending}" if dot else f"{last} ({often[name] + 1})"
         found[name] = sent.content
     if not found:
         raise InputError(

@@ -119,15 +119,47 @@ export function chosenPictures(input) {
   return found.filter(isPicture);
 }
 
-// By the folder right above each; a folder on top that holds everything, and train or test below it, are no class.
-export function byClass(pictures) {
-  const classes = new Map();
-  for (const { file, folders } of pictures) {
-    const rest = folders.slice(1).filter((name, depth) => depth > 0 || !/^(train|test|val|valid|validation)$/i.test(name));
-    const name = rest[0] ?? folders[0];
-    if (name) classes.set(name, [...(classes.get(name) ?? []), file]);
+const TEST_PARTS = ["test", "val", "valid", "validation"];
+
+// The part of a folder that `sparc learn` learns from, or `sparc test` tests with; undefined where that is all of it.
+function partOf(pictures, toTest) {
+  const names = (depth) => new Set(pictures.filter(({ folders }) => folders.length > depth).map(({ folders }) => folders[1].toLowerCase()));
+  const below = names(1);
+  const parts = names(2); // which hold folders themselves
+  const test = TEST_PARTS.find((name) => parts.has(name));
+  if (toTest) return test;
+  return parts.has("train") && (test || below.size === 1) ? "train" : undefined;
+}
+
+// Files by the folder right below the one on top, or by that one where there is none below. Of a folder that is split
+// into train and test only one part is taken, by the folders in it; `left` counts pictures to test with that are not.
+export function byClass(pictures, { toTest = false } = {}) {
+  const tops = new Set(pictures.map(({ folders }) => folders[0]?.toLowerCase()));
+  // Both parts may come without the folder that they lie in.
+  const bare = tops.has("train") && TEST_PARTS.some((name) => tops.has(name));
+  const trees = new Map();
+  for (const { file, folders } of pictures.filter(({ folders }) => folders.length)) {
+    const top = bare ? "" : folders[0];
+    if (!trees.has(top)) trees.set(top, []);
+    trees.get(top).push({ file, folders: bare ? ["", ...folders] : folders });
   }
-  return classes;
+  const classes = new Map();
+  let left = 0;
+  for (const tree of trees.values()) {
+    const part = partOf(tree, toTest);
+    for (const { file, folders } of tree) {
+      const within = folders[1]?.toLowerCase();
+      if (part && within !== part) {
+        if (TEST_PARTS.includes(within)) left += 1;
+        continue;
+      }
+      const name = part ? folders[2] : folders[1] ?? folders[0];
+      if (!name) continue; // beside the class folders of a part
+      if (!classes.has(name)) classes.set(name, []);
+      classes.get(name).push(file);
+    }
+  }
+  return { classes, left };
 }
 
 export function dropZone(element, take) {

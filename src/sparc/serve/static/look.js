@@ -55,14 +55,15 @@ async function forget(kind, name) {
 
 async function test(pictures) {
   $("#test-problem").textContent = "";
-  const classes = byClass(pictures);
+  const { classes } = byClass(pictures, { toTest: true });
   if (!classes.size) {
     $("#test-problem").textContent = "There are no class folders with pictures in it: put the pictures of each class into a folder named after it.";
     return;
   }
   const form = new FormData();
   for (const [name, files] of classes) for (const file of files) form.append(name, file, file.name);
-  $("#tested").replaceChildren(el("p", { class: "hint" }, `Looking at ${counted(pictures.length, "picture")}…`));
+  const count = [...classes.values()].flat().length;
+  $("#tested").replaceChildren(el("p", { class: "hint" }, `Looking at ${counted(count, "picture")}…`));
   try {
     const found = await sendForm("/test", form, () => {});
     $("#tested").replaceChildren(...confusion(found));

@@ -119,15 +119,16 @@ function tally() {
 }
 
 function takeFolders(pictures) {
-  const named = byClass(pictures);
+  const { classes: named, left } = byClass(pictures);
+  $("#teach-note").textContent = left ? `${counted(left, "picture")} of the test part ${left === 1 ? "is" : "are"} left out: give Look the same folder to test with them.` : "";
   if (!named.size) return problem("There are no class folders in it: put the pictures of each class into a folder named after it.");
   for (const each of [...classes]) if (!each.name && !each.pictures.size) (classes.delete(each), each.element.remove());
   for (const [name, files] of [...named].sort(([one], [other]) => one.localeCompare(other))) {
     const there = [...classes].find((each) => each.name === name) ?? new Collected(name);
     there.add(files);
   }
-  const top = pictures[0].folders[0];
-  if (!$("#task").value && top && named.size > 1) $("#task").value = top;
+  const tops = new Set(pictures.map(({ folders }) => folders[0]));
+  if (!$("#task").value && tops.size === 1 && named.size > 1) [$("#task").value] = tops;
   return problem("");
 }
 
@@ -222,7 +223,7 @@ function conclude(progress) {
   if (mineNow) {
     for (const each of classes) (each.clear(), each.element.remove());
     classes.clear();
-    $("#task").value = "";
+    $("#task").value = $("#teach-note").textContent = "";
     new Collected();
     new Collected();
     outcome.focus();
