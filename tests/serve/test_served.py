@@ -26,6 +26,7 @@ def test_a_file_that_cannot_be_looked_at_is_no_missing_one(own: Path, monkeypatc
         served.read()
         assert served.trouble == f"{own} cannot be read (Permission denied): see who may look at it"
         assert served.taught().info.classes
+        assert about(served)["exists"]
         with pytest.raises(InputError, match="Permission denied"):
             Served(own)
     served.read()

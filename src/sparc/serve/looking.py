@@ -24,8 +24,8 @@ def about(served: Served) -> dict[str, object]:
         return {**shown, "classes": [], "tasks": []}
     try:
         known = facts(model, served.path)
-    except OSError:  # the file has gone since it was read
-        return {**shown, "exists": False, "classes": [], "tasks": []}
+    except OSError as error:  # the file has gone since it was read, or nobody may look at it any more
+        return {**shown, "exists": not isinstance(error, FileNotFoundError), "classes": [], "tasks": []}
     known.pop("path")  # where it lies is nobody's business
     classes = statistics(model)
     return {
