@@ -24,7 +24,7 @@ from sparc.folded import FoldedModel
 from sparc.graph.model import whole_graph
 from sparc.model_file import Model, tensors_of
 from sparc.model_input import InputShape
-from sparc.onnx_model import LARGEST
+from sparc.onnx_model import LARGEST, OnnxNet
 
 TOLERANCE = 1e-4
 """How far a score may lie from the net's own; where scores exceed 10, that times a tenth of the largest."""
@@ -52,14 +52,14 @@ class Exported:
 def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     """Write the model, if it gives the same answers as the net on these uint8 images."""
     try:
-        onnx, runtime = import_module("onnx"), import_module("onnxruntime")
+        onnx, _ = import_module("onnx"), import_module("onnxruntime")
     except ImportError as error:
         raise InputError("sparc export needs onnx and onnxruntime: pip install onnx onnxruntime") from error
     shape = model.info.shape
     if images.dtype != torch.uint8 or images.shape[1:] != (shape.channels, *shape.image_size) or not len(images):
         raise InputError(f"an export is tried on at least one uint8 picture of {shape}, not on {_describe(images)}")
     content = _serialized(onnx, model)
-    run = _runner(runtime, content)
+    run = _runner(content)
     difference = _compare(model, run, images)
     single = _milliseconds(run, images[:1].numpy())
     batch = _milliseconds(run, images[torch.arange(BATCH) % len(images)].numpy())
@@ -98,17 +98,13 @@ def _serialized(onnx: ModuleType, model: Model) -> bytes:
     return content
 
 
-def _runner(runtime: ModuleType, content: bytes) -> Callable[[np.ndarray], np.ndarray]:
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-    outputs = [output.name for output in session.get_outputs() if output.name != "probabilities"]
+def _runner(content: bytes) -> Callable[[np.ndarray], np.ndarray]:
+    net = OnnxNet(content, threads=1)
 
     def run(images: np.ndarray) -> np.ndarray:
         """Scores, and in a last column how strange a picture is, where that is known."""
-        found = session.run(outputs, {"images": images})
-        return np.concatenate([found[0], *(each[:, None] for each in found[1:])], axis=1)
+        scores, *strangeness = net(images, len(images))
+        return np.concatenate([scores, *(each[:, None] for each in strangeness)], axis=1)
 
     return run
 
