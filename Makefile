@@ -42,12 +42,11 @@ METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,er-ace:rivals=batch
 FROM_DATA = $(if $(DATA),--data "$(DATA)")
 results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)
-	$(BIN)/sparc run seq-cifar100-5 --method chorus --seed 2 --out results/chorus $(FROM_DATA)
-	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --methods chorus:epochs=5,chorus --out results/chorus-epochs $(FROM_DATA)
-	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods chorus,chorus:inherit=nothing,chorus:patches=0,chorus:statistics=0 --out results/chorus-parts $(FROM_DATA)
-	$(BIN)/sparc run seq-cifar100-10 --method chorus --seed 0 --out results/chorus-10 $(FROM_DATA)
+	$(BIN)/sparc run seq-cifar100-5 --method chorus --patches 512 --seed 2 --out results/chorus $(FROM_DATA)
+	$(BIN)/sparc run seq-cifar100-5 --method chorus --epochs 5 --seed 0 --out results/chorus-epochs $(FROM_DATA)
+	$(BIN)/sparc run seq-cifar100-10 --method chorus --patches 512 --seed 0 --out results/chorus-10 $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
-	for runs in sparc chorus chorus-epochs chorus-parts chorus-10 methods; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
+	for runs in sparc chorus chorus-epochs chorus-10 methods; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

@@ -19,7 +19,7 @@ from benchmarks.measure import Row, Size, two_processes
 from benchmarks.process import memory_rows, startup_rows
 from benchmarks.serve import serve_rows
 from benchmarks.start import start_rows
-from benchmarks.training import later_task_rows, training_rows
+from benchmarks.training import later_task_rows, thread_rows, training_rows
 
 WORDS = {True: "yes", False: "no", None: ""}
 
@@ -37,6 +37,7 @@ def main() -> None:
         for name, part in (
             ("training", training_rows),
             ("later tasks", later_task_rows),
+            ("threads", thread_rows),
             ("inference", inference_rows),
             ("onnxruntime", answering_rows),
             ("a start", start_rows),

@@ -1,6 +1,8 @@
-"""How fast it learns: rows 1 to 3, and 6."""
+"""How fast it learns: rows 1 to 3, 6 and 11."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -28,6 +30,8 @@ LR = 5e-3
 COMPARED = 3
 """Steps whose losses must agree; rounding grows from step to step."""
 TOLERANCE = 0.02
+TURN = 4
+"""Times as many steps in a turn where threads are compared, which have to be started."""
 
 
 def training_rows(size: Size, workers: Workers) -> list[Row]:
@@ -100,6 +104,36 @@ def later_task_rows(size: Size, workers: Workers) -> list[Row]:
             {"times": slower, **extremes("times", seconds["last"], seconds["second"])},
         )
     ]
+
+
+def thread_rows(size: Size, workers: Workers) -> list[Row]:
+    """By the clock, which alone tells: two threads take more processor time than one."""
+    size = replace(size, steps=TURN * size.steps)
+    rows = []
+    for number, which in ((1, "first task"), (2, "later task")):
+        seconds: dict[int, list[float]] = {1: [], 2: []}
+        for threads in seconds:
+            workers.ours.make(f"{threads} threads", learning_with, size, number, threads)
+        for turn in range(1 + size.rounds):
+            for threads, times in seconds.items():
+                elapsed = workers.ours.run(f"{threads} threads")[1]
+                times += [elapsed] if turn else []
+        faster = ratio(seconds[1], seconds[2])
+        figures = {"times": faster, **extremes("times", seconds[1], seconds[2])}
+        what = f"training, {which}, two threads against one, by the clock"
+        rows.append(Row("11", what, f"{faster:.2f} ×", "≥ 1.6 ×", faster >= 1.6, figures))
+    return rows
+
+
+def learning_with(size: Size, number: int, threads: int) -> Callable[[], float]:
+    learn = learning(size, number, threads)
+
+    def timed() -> float:
+        start = time.perf_counter()
+        learn()
+        return time.perf_counter() - start
+
+    return timed
 
 
 def pictures(size: Size) -> ImageSet:
@@ -212,7 +246,7 @@ def sgemm(size: Size) -> Job:
     return multiply
 
 
-def learning(size: Size, number: int) -> Job:
+def learning(size: Size, number: int, threads: int = 1) -> Job:
     """Learn the task of this number by the trainer, the first anew each time, of later ones then the next.
 
     Those before it are there, but untaught.
@@ -227,7 +261,7 @@ def learning(size: Size, number: int) -> Job:
             method.begin_task(_task(set_, size, index))
             method.net.memories()[-1].freeze()
         recipe = Recipe(epochs=1, batch_size=size.batch, lr=LR, optimizer="adam")
-        return Trainer(method, recipe, seed=0)
+        return Trainer(method, recipe, seed=0, threads=threads)
 
     trainer = new()
 

@@ -96,7 +96,7 @@ def test_a_class_learned_again_is_known_better_and_has_one_output(taught: Contin
     assert taught.module_(torch.from_numpy(images)[:, None].float()).shape[1] == 6
     *_, patches = taught.model_.net.all_voices()
     assert patches.gaussians.counts.tolist() == [48, 24, 24, 24, 24, 24]
-    assert [layer.classes.tolist() for layer in taught.model_.net.readout().heads] == [[0, 1, 2], [3, 4], [0, 5]]
+    assert [list(layer.say.classes) for layer in taught.model_.net.readout().heads] == [[0, 1, 2], [3, 4], [0, 5]]
     assert taught.score(*some(splits, 0, 5)) > 0.8
 
 

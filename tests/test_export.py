@@ -46,6 +46,7 @@ def model(
             learned_task(f"task {number}", *names),
             pictures=(8,) * len(names),
             seen=(number + 1) * enough // len(classes),
+            weights=(0.7, 0.4 + number, 0.5) if settings.statistics else None,
         )
         for number, names in enumerate(classes)
     )
@@ -53,9 +54,9 @@ def model(
         InputShape(channels, size), settings, (0.4, 0.5, 0.45)[:channels], (0.25, 0.2, 0.3)[:channels], tasks
     )
     net = info.new_net(Generator().manual_seed(5))
-    for number, task in enumerate(tasks):
-        names, labels = task.classes, torch.tensor(info.labels(task))
-        memory = net.train().add_task(len(names), labels.tolist(), task.seen)
+    for number, (task, portion) in enumerate(zip(tasks, info.roll.portions, strict=True)):
+        names, labels = task.classes, torch.tensor(portion.classes)
+        memory = net.train().add_task(len(names), portion.classes, task.seen or 0, portion.weights)
         views = Augment((0.5,) * channels, (0.25,) * channels).normalize(pictures(8 * len(names), channels, size=size))
         with torch.no_grad():
             net.task_logits(views, number)

@@ -116,8 +116,9 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     old = load(Path(__file__).with_name(f"version-{version}.sparc"))
     assert old.version == version
     assert old.info.settings == ChorusSettings(
-        width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **{"patches": 0, **settings}
+        width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **{"patches": 0, "weigh": False, **settings}
     )
+    assert old.info.early
     assert old.info.shape == InputShape(1, (8, 8))
     assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
     images = blobs(1, 4, seed=3).images
@@ -127,14 +128,14 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     save(longer, tmp_path / "new.sparc")
     again = load(tmp_path / "new.sparc")
     assert again.info == longer.info
-    assert again.version == 6
+    assert again.version == 7
     assert again.info.checks
     assert np.array_equal(scores(again, images), scores(longer, images))
 
 
 def test_a_newer_version(path: Path) -> None:
-    with pytest.raises(InputError, match="is of version 7, and this sparc reads 1 to 6: update sparc"):
-        load(rewritten(path, json.dumps({**description(path), "version": 7})))
+    with pytest.raises(InputError, match="is of version 8, and this sparc reads 1 to 7: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 8})))
 
 
 def test_statistics_come_back_to_the_bit(tmp_path: Path) -> None:

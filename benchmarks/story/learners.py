@@ -19,7 +19,7 @@ from sparc.methods.sparc.chorus import PICTURES_FOR_PATCHES
 from sparc.nn.batched import predict_batched
 from sparc.nn.chorus import Voice
 from sparc.nn.described import COMMON_SEED
-from sparc.nn.patch_numbers import FEATURES, HALF_AT
+from sparc.nn.patch_numbers import FEATURES, PATCH_SHRINKAGE
 from sparc.nn.patches import PatchFeatures
 
 DIRECTIONS = 9
@@ -107,14 +107,16 @@ class NearestHOG(NearestMean):
 
 
 class Patches(Learner):
-    """What Chorus knows of classes by patches, in all features, and no net; filters are from the first task."""
+    """What the mean over a picture's quarters has in common with averages of patches of the first task (Coates, Lee and
+    Ng, 2011), and a linear discriminant.
+    """
 
     name = "patches"
     title = "patches, class means and one covariance"
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.voice = Voice(FEATURES, FEATURES, COMMON_SEED, half_at=HALF_AT)
+        self.voice = Voice(FEATURES, FEATURES, COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
         self.patches: PatchFeatures | None = None
 
     def teach(self, pictures: ImageSet) -> None:
@@ -122,7 +124,7 @@ class Patches(Learner):
             generator = Generator().manual_seed(self.seed)
             chosen = torch.randperm(len(pictures), generator=generator)[:PICTURES_FOR_PATCHES]
             self.augment = Augment.fitted(pictures)
-            self.patches = PatchFeatures(pictures.channels, mirror=True)
+            self.patches = PatchFeatures(pictures.channels, mirror=True, peaks=False)
             self.patches.draw(self.augment.normalize(pictures.images[chosen]), generator)
         self.voice.add(predict_batched(self.patches, pictures.images, self.augment.normalize), pictures.labels)
         self.discriminants = self.voice.discriminants()

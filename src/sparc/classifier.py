@@ -66,6 +66,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inherit: Inherit = ChorusSettings.inherit,
         statistics: int = ChorusSettings.statistics,
         patches: int = USUAL.patches,
+        weigh: bool = ChorusSettings.weigh,
         mirror: bool = ChorusSettings.mirror,
         start: StartChoice = "auto",
         start_size: int = ChorusSettings.start_size,
@@ -87,6 +88,7 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.inherit = inherit
         self.statistics = statistics
         self.patches = patches
+        self.weigh = weigh
         self.mirror = mirror
         self.start = start
         self.start_size = start_size

@@ -44,6 +44,7 @@ class Linear(NamedTuple):
 class Patches(NamedTuple):
     filters: Floats
     bias: Floats
+    peaks: bool
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class FoldedModel:
                 Linear(*voice.discriminants(), say)
                 for voice, say in zip(described.values(), info.roll.voices(), strict=True)
             ],
-            Patches(tensors["common.filters"], tensors["common.bias"]) if "common.filters" in tensors else None,
+            Patches(tensors["common.filters"], tensors["common.bias"], not info.early)
+            if "common.filters" in tensors
+            else None,
             described["common_voice"].strangeness() if "common_voice" in described else None,
         )
 
@@ -107,7 +110,7 @@ class FoldedModel:
         """Of all weights."""
         convs = [part for conv in self.convs for part in conv[:3]]
         layers = [part for layer in (*self.heads, *self.discriminants) for part in layer[:2]]
-        others = [*(self.patches or ()), *(self.strangeness[:3] if self.strangeness else ())]
+        others = [*(self.patches[:2] if self.patches else ()), *(self.strangeness[:3] if self.strangeness else ())]
         return sum(part.nbytes for part in (*convs, *layers, *others, *filter(_is_there, self.shortcuts)))
 
 

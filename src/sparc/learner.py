@@ -135,6 +135,8 @@ class Wishes(NamedTuple):
     epochs: int | None
     cache: bool
     """Whether what a start finds in pictures is kept for a while."""
+    threads: int = 1
+    """Among which batches are split."""
 
 
 def teach(
@@ -157,7 +159,7 @@ def teach(
     if model is not None:
         _check_task(model.info, name)
     suitable_recipe(1, wishes.effort, wishes.epochs)  # refuses what makes no sense before a picture is read
-    settings, start, side, fit, flip, seed, effort, epochs, cache = wishes
+    settings, start, side, fit, flip, seed, effort, epochs, cache, threads = wishes
     trains = says_how_long(effort, epochs)
     if trains and (model.info.settings.start if model else start) not in ("nothing", "auto"):
         flag = f"--{effort}" if epochs is None else "--epochs"
@@ -171,7 +173,7 @@ def teach(
     else:
         pictures = read(None, partial(model.net.look, cache=cache))
     recipe = suitable_recipe(len(pictures.train), effort, epochs)
-    return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out, begun)
+    return learn(model, pictures, name, recipe, observer, 0 if trains else FEWEST, stays_out, begun, threads)
 
 
 def teach_folder(
@@ -236,12 +238,14 @@ def learn(
     fewest: int = 0,
     stays_out: bool = False,
     begun: float | None = None,
+    threads: int = 1,
 ) -> Model:
     """A new model that knows these classes as well; the old one stays as it is, whatever happens.
 
-    `pictures.test` is held out: it says when to stop, and how good the model is; then, unless it `stays_out` because
-    somebody has set it aside for testing, it is described as well. From less than `fewest` pictures a class no working
-    memory is trained, where common features do without one. It counts from when it was `begun`, if that was earlier.
+    `pictures.test` is held out: it says when to stop, how much heads and statistics count, and how good the model is;
+    then it is described as well. It `stays_out` of what is known, and of weights, where somebody has set it aside. From
+    less than `fewest` pictures a class no working memory is trained, where common features do without one. It counts
+    from when it was `begun`, if that was earlier.
     """
     info = model.info
     names = pictures.train.class_names
@@ -253,10 +257,11 @@ def learn(
     augment = Augment(info.mean, info.std, padding=min(info.shape.image_size) // 8, flip=info.flip and not turned)
     method = _method(model, augment, seed_of=name)
     method.fewest = fewest
+    method.weighs_by_validation = not stays_out
     method.labels = [classes.index(each) for each in names] + [len(classes) + number for number in range(3 * turned)]
     patience = Patience(method, recipe.epochs, observer or Observer())
     start = time.perf_counter() if begun is None else begun
-    trainer = Trainer(method, recipe, method.generator.initial_seed(), observer, patience)
+    trainer = Trainer(method, recipe, method.generator.initial_seed(), observer, patience, threads=threads)
     task = _task(info, shown)
     trainer.learn(task)
     method.net.keep_classes(range(len(classes)))
@@ -275,6 +280,7 @@ def learn(
         share_in_semantic=share,
         taught_semantic=seen is not None and not len(model.net.working),
         seen=seen,
+        weights=method.net.portions[-1].weights,
     )
     kept = [replace(each, share_in_semantic=each.share_in_semantic * (1 - share)) for each in info.tasks]
     model = _validated(Model(method.net.eval(), replace(info, tasks=(*kept, record))), pictures.test)

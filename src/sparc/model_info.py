@@ -11,7 +11,7 @@ from sparc.model_input import InputShape
 from sparc.nn.layout import Unit, layer_filters, layout, pooled_features
 from sparc.nn.lite0 import FEATURES as START_FEATURES
 from sparc.nn.patch_numbers import FEATURES
-from sparc.nn.roll import Portion, Roll
+from sparc.nn.roll import Portion, Roll, Weights
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -56,6 +56,8 @@ class LearnedTask:
     where it has none, and its classes are told by statistics alone."""
     check: Check | None = None
     """What the pictures held out have said of probabilities and strangeness."""
+    weights: tuple[float, float, float] | None = None
+    """How much heads and statistics count where the pictures held out are told apart best, as `Weights` has it."""
 
     def __post_init__(self) -> None:
         if not self.classes or len(self.classes) != len(self.pictures):
@@ -64,6 +66,8 @@ class LearnedTask:
             raise ValueError("a task should have every class once")
         if self.seen is not None and self.seen < 1:
             raise ValueError("a working memory should have learned from pictures")
+        if self.weights is not None and not all(0.001 <= weight <= 1000 for weight in self.weights):
+            raise ValueError("its weights should lie between 0.001 and 1000")
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,9 @@ class ModelInfo:
     """The classes' names are whole numbers, and are given back as such."""
     start_reason: str = ""
     """Why it was made with its start, or from scratch."""
+    early: bool = False
+    """Made by a version before 7, which described patches by means alone, of twice as many filters, and made up more or
+    less of a start's covariance."""
 
     def __post_init__(self) -> None:
         if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
@@ -132,7 +139,10 @@ class ModelInfo:
     @cached_property
     def roll(self) -> Roll:
         """Who has a say about which classes."""
-        portions = [Portion(tuple(self.labels(task)), task.seen) for task in self.tasks]
+        portions = [
+            Portion(tuple(self.labels(task)), task.seen, None if task.weights is None else Weights(*task.weights))
+            for task in self.tasks
+        ]
         return Roll(portions, self.settings.statistics > 0, self.settings.describes_all)
 
     @cached_property
@@ -158,16 +168,16 @@ class ModelInfo:
         """A net that has learned none of the tasks."""
         from sparc.methods.sparc.chorus import new_net  # which is torch's: nobody else has to wait for that
 
-        return new_net(self.settings, self.shape.channels, self.shape.image_size, self.flip, generator)
+        return new_net(self.settings, self.shape.channels, self.shape.image_size, self.flip, generator, self.early)
 
     def grown_net(self) -> "ChorusNet":
         """A net that has room for all that the tasks have taught, and nothing in it but in which order."""
         net = self.new_net()
-        for task in self.tasks:
-            if task.seen is None:
-                net.add_portion(len(task.classes), self.labels(task))
+        for portion in self.roll.portions:
+            if portion.seen is None:
+                net.add_portion(len(portion.classes), portion.classes)
             else:
-                net.add_task(len(task.classes), self.labels(task), task.seen).freeze()
+                net.add_task(len(portion.classes), portion.classes, portion.seen, portion.weights).freeze()
         for voice, known in zip(net.all_voices(), net.known_classes(), strict=True):
             voice.gaussians.grow(len(known))
         return net

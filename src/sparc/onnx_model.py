@@ -21,7 +21,7 @@ from sparc.nn.lite0_weights import SHA256
 from sparc.ready import Floats
 from sparc.stored_model import StoredModel, Tensors
 
-VERSION = 1
+VERSION = 2
 """Of graphs; another number whenever they are made otherwise, or those that are kept would be used still."""
 LARGEST = 2**31 - 2**20
 """Bytes of weights: a protobuf message ends at 2 GiB."""

@@ -20,19 +20,22 @@ from safetensors import SafetensorError, deserialize
 from sparc.errors import InputError
 from sparc.from_json import build
 from sparc.model_info import ModelInfo
-from sparc.nn.described import Described
+from sparc.nn.described import USUAL_SHRINKAGE, Described
 from sparc.nn.layout import pooled_features
 from sparc.nn.lite0_weights import WeightsError
-from sparc.nn.patch_numbers import FILTERS, HALF_AT, SIDE
+from sparc.nn.patch_numbers import PATCH_SHRINKAGE, SIDE, filter_count
+from sparc.nn.start_numbers import START_SHRINKAGE
 
 KEY = "sparc-model"
-VERSION = 6
+VERSION = 7
 Tensors = Mapping[str, NDArray[Any]]
 _SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
 _SETTINGS_2 = {"inherit": "nothing", "statistics": 0, "mirror": False}
 """How the models of versions 1 and 2 were made, which did not say so."""
 _SETTINGS_3 = {"patches": 0}
 """The same of version 3."""
+_SETTINGS_6 = {"weigh": False}
+"""The same of versions 4 to 6."""
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
 Kind = tuple[tuple[int, ...], str]
 """A tensor's shape, and its numbers' type as safetensors calls it."""
@@ -179,7 +182,7 @@ def _description(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _as_now(about: Any, version: int) -> Any:
     """What a file of an older version says of its model, as this version says it."""
-    if not (version < 5 and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
+    if not (version < 7 and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
         return about  # which is refused where it is not as it should be
     if version == 1:  # had the settings among the fields of the model and of its shape
         parts = about, about["shape"]
@@ -189,11 +192,13 @@ def _as_now(about: Any, version: int) -> Any:
     settings, tasks = about.get("settings"), about.get("tasks")
     if not isinstance(settings, dict) or not isinstance(tasks, list):
         return about
-    added = {**(_SETTINGS_2 if version < 3 else {}), **(_SETTINGS_3 if version < 4 else {})}
+    added = {**(_SETTINGS_2 if version < 3 else {}), **(_SETTINGS_3 if version < 4 else {}), **_SETTINGS_6}
+    settings = {**settings, **added}
     return {
         **about,
-        "settings": {**settings, **added},
-        "tasks": _with_seen(tasks, {**settings, **added}.get("inherit")),
+        "early": True,
+        "settings": settings,
+        "tasks": _with_seen(tasks, settings.get("inherit")) if version < 5 else tasks,
     }
 
 
@@ -239,9 +244,10 @@ def voice_names(info: ModelInfo) -> list[str]:
 
 def voices(info: ModelInfo, tensors: Tensors) -> dict[str, Described]:
     """All statistics of classes, by the names that they go by."""
-    common_half_at = HALF_AT if info.settings.start == "nothing" else Described.half_at
+    of_start = USUAL_SHRINKAGE if info.early else START_SHRINKAGE
+    common = PATCH_SHRINKAGE if info.settings.start == "nothing" else of_start
     return {
-        name: Described.of(tensors, name, common_half_at if name == "common_voice" else Described.half_at)
+        name: Described.of(tensors, name, common if name == "common_voice" else USUAL_SHRINKAGE)
         for name in voice_names(info)
     }
 
@@ -266,8 +272,9 @@ def expected_tensors(info: ModelInfo, taught_twice: bool = False) -> dict[str, K
         found[f"working.{number}.head.weight"] = (outputs, features), "F32"
         found[f"working.{number}.head.bias"] = (outputs,), "F32"
     if info.settings.patches and info.settings.start == "nothing":
-        found["common.filters"] = (FILTERS, info.shape.channels, SIDE, SIDE), "F32"
-        found["common.bias"] = (FILTERS,), "F32"
+        count = filter_count(peaks=not info.early)
+        found["common.filters"] = (count, info.shape.channels, SIDE, SIDE), "F32"
+        found["common.bias"] = (count,), "F32"
     roll = info.roll
     for name, classes in zip(
         voice_names(info), roll.heard_classes() if taught_twice else roll.known_classes(), strict=True

@@ -16,7 +16,7 @@ from benchmarks.measure import Elsewhere, Here, Row, Size, Workers, in_turns, ra
 from benchmarks.process import memory_rows, startup_rows
 from benchmarks.serve import serve_rows
 from benchmarks.start import start_rows
-from benchmarks.training import later_task_rows, multiply_adds, our_training, plain_training, training_rows
+from benchmarks.training import later_task_rows, multiply_adds, our_training, plain_training, thread_rows, training_rows
 
 TINY = Size(
     image=8,
@@ -52,6 +52,12 @@ def test_training(workers):
 
 def test_later_tasks(workers):
     assert numbers(later_task_rows(TINY, workers)) == ["6"]
+
+
+def test_threads(workers, monkeypatch):
+    monkeypatch.setattr("sparc.methods.sparc.sparc.WORTH_SPLITTING", 1)
+    assert numbers(thread_rows(TINY, workers)) == ["11", "11"]
+    assert torch.get_num_threads() == 1
 
 
 def test_inference(workers):
@@ -137,7 +143,7 @@ def test_ratio_and_turns():
 def test_command(workers, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(command, "two_processes", lambda: contextlib.nullcontext(workers))
     row = Row("1", "something", "2 ×", "≥ 3 ×", False)
-    for part in ("training_rows", "later_task_rows", "inference_rows", "answering_rows", "start_rows"):
+    for part in ("training_rows", "later_task_rows", "inference_rows", "answering_rows", "start_rows", "thread_rows"):
         monkeypatch.setattr(command, part, lambda size, workers: [row])
     monkeypatch.setattr(command, "memory_rows", lambda size: [])
     monkeypatch.setattr(command, "startup_rows", lambda size: [])
@@ -146,5 +152,5 @@ def test_command(workers, monkeypatch, tmp_path, capsys):
     command.main()
     assert "something" in capsys.readouterr().out
     saved = json.loads((tmp_path / "out.json").read_text())
-    assert len(saved["rows"]) == 5
+    assert len(saved["rows"]) == 6
     assert saved["machine"]["torch"] == torch.__version__

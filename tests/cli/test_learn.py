@@ -116,6 +116,7 @@ def test_the_first_folder_sets_the_size_and_later_ones_follow(
         (["--alpha", "0.5"], "--alpha of PATH is 1.0 for good"),
         (["--statistics", "0"], "--statistics of PATH is 256 for good"),
         (["--no-mirror"], "PATH was made without --no-mirror: leave it out"),
+        (["--no-weigh"], "PATH was made without --no-weigh: leave it out"),
         (["--inherit", "nothing"], "--inherit of PATH is newest for good"),
         (["--seed", "3"], "--seed of PATH is 0 for good"),
     ],
@@ -135,10 +136,10 @@ def test_every_setting_of_the_method_is_a_flag(
     folders: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     numbers = {"width": 0.0625, "depth": 1, "shared": 0.25, "alpha": 0.5, "kappa": 3.0, "statistics": 5, "patches": 6}
-    wanted = ChorusSettings(**numbers, inherit="nothing", mirror=False)
+    wanted = ChorusSettings(**numbers, inherit="nothing", mirror=False, weigh=False)
     flags = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
     folder, model = folders("pets", "cat", "dog", pictures=3), tmp_path / "m.sparc"
-    flags += ["--inherit", "nothing", "--no-mirror", "--epochs", "1"]
+    flags += ["--inherit", "nothing", "--no-mirror", "--no-weigh", "--epochs", "1"]
     for name in ("first", "second"):
         assert main(["learn", str(folder), "--model", str(model), "--name", name, *flags]) == 0
     assert load(model).info.settings == wanted
@@ -146,7 +147,7 @@ def test_every_setting_of_the_method_is_a_flag(
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
     assert "Of a new model" in (text := capsys.readouterr().out)
-    assert all(f"--{name} " in text for name in (*numbers, "inherit", "no-mirror"))
+    assert all(f"--{name} " in text for name in (*numbers, "inherit", "no-mirror", "no-weigh"))
 
 
 def test_mirror_images_are_settled_when_a_model_is_made(

@@ -15,6 +15,7 @@ from sparc.nn.chorus import Voice
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.nn.readout import Layer, Readout
+from sparc.nn.roll import Say, Weights
 from sparc.train import Trainer
 from tests.methods.contract import new
 
@@ -92,6 +93,44 @@ def test_without_statistics_heads_answer_alone(stream: Stream) -> None:
     assert method.parameters_by_owner()["statistics"] == 0
 
 
+def test_pictures_that_nothing_was_trained_on_say_what_counts_how_much(stream: Stream) -> None:
+    method, unweighed = learned(stream), learned(stream, weigh=False)
+    assert unweighed.net.roll.weights == Weights()
+    assert None not in [portion.weights for portion in method.net.portions]
+    task = stream[1]
+    with torch.no_grad():
+        # Now it knows nothing, and is loud.
+        method.net.memories()[-1].head.weight.normal_(std=5000, generator=Generator().manual_seed(0))
+    features = [*method.described(task.train)]
+    method.net.weigh(features, task.train.labels - task.classes.start)
+    found = [portion.weights for portion in method.net.portions]
+    assert found[1] is not None
+    assert found[1].heads < 0.5 * Weights().heads
+    again = new(Chorus)
+    again.load_state_dict(method.state_dict())
+    assert isinstance(again, Chorus)
+    assert [portion.weights for portion in again.net.portions] == found
+
+
+def test_spared_pictures_are_described_and_not_trained_on(stream: Stream) -> None:
+    method, task = learned(stream, tasks=1), stream[0]
+    spared = method.spared(task)
+    assert 0 < int(spared.sum()) <= len(task.train) // 8
+    (phase,) = method.phases(task, Recipe())
+    assert phase.images is not None
+    assert torch.equal(phase.images().images, task.train.images[~spared])
+    assert int(method.net.all_voices()[0].gaussians.counts.sum()) == len(task.train)
+    assert not new_and_begun(stream, weigh=False).spared(task).any()
+    assert not new_and_begun(stream, statistics=0, patches=0).spared(task).any(), "there is nothing to weigh"
+
+
+def new_and_begun(stream: Stream, **settings: object) -> Chorus:
+    method = new(Chorus, **settings)
+    assert isinstance(method, Chorus)
+    method.begin_task(stream[0])
+    return method
+
+
 def test_discriminants_are_those_of_the_textbook() -> None:
     generator = Generator().manual_seed(0)
     labels = torch.arange(3000) % 3
@@ -139,10 +178,9 @@ def test_projections_are_the_same_in_all_versions() -> None:
 def test_a_head_that_is_trusted_less_is_not_outvoted_whatever_it_says() -> None:
     """What two heads say of a picture alike counts alike, though one has learned from fewer pictures."""
     first, second = (
-        Layer(torch.eye(2), torch.zeros(2), torch.tensor(classes), trust)
-        for classes, trust in (([0, 1], 0.25), ([2, 3], 1.0))
+        Layer(torch.eye(2), torch.zeros(2), Say(classes, trust)) for classes, trust in (([0, 1], 0.25), ([2, 3], 1.0))
     )
-    undecided = Layer(torch.zeros(4, 1), torch.zeros(4), torch.arange(4))
+    undecided = Layer(torch.zeros(4, 1), torch.zeros(4), Say([0, 1, 2, 3]))
     said = torch.tensor([[3.0, 0.0]])
     scores = Readout(4, [first, second], [undecided], [[0, 1], [2, 3]])([said, said, torch.zeros(1, 1)])
     torch.testing.assert_close(scores[:, :2], scores[:, 2:])

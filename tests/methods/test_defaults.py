@@ -201,7 +201,7 @@ DEFAULTS = {
         "width": 0.5,
         "inherit": "newest",
         "statistics": 256,
-        "patches": 512,
+        "patches": 960,
     },
     "isolation": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "kappa": 5.0},
     "weight-alignment": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99},

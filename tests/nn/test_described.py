@@ -10,7 +10,7 @@ from sparc.nn.described import Described
 
 def described(voice: Voice) -> Described:
     tensors = {f"voice.{name}": value.numpy() for name, value in voice.state_dict().items()}
-    return Described.of(tensors, "voice", voice.gaussians.half_at)
+    return Described.of(tensors, "voice", voice.gaussians.shrinkage)
 
 
 def test_a_class_that_was_kept_as_two_is_made_one_as_if_it_had_been_gathered_in_one_go() -> None:

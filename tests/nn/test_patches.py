@@ -6,12 +6,12 @@ import torch
 from torch import Generator, Tensor
 
 from sparc.nn import patches as module
-from sparc.nn.patch_numbers import FILTERS, FLAT, ROOT, SIDE, THRESHOLD
+from sparc.nn.patch_numbers import FLAT, ROOT, SIDE, THRESHOLD
 from sparc.nn.patches import PatchFeatures
 
 
-def drawn(channels: int = 3, mirror: bool = False, seed: int = 0) -> PatchFeatures:
-    patches = PatchFeatures(channels, mirror)
+def drawn(channels: int = 3, mirror: bool = False, seed: int = 0, peaks: bool = True) -> PatchFeatures:
+    patches = PatchFeatures(channels, mirror, peaks)
     patches.draw(torch.rand(30, channels, 12, 9, generator=Generator().manual_seed(seed)), Generator().manual_seed(0))
     return patches
 
@@ -25,13 +25,17 @@ def by_hand(patches: PatchFeatures, picture: Tensor) -> np.ndarray:
     return np.maximum(np.concatenate((found, -found), axis=2) - THRESHOLD, 0).transpose(2, 0, 1)
 
 
-def test_features_are_what_every_patch_by_itself_has_in_common_with_each_filter() -> None:
-    patches = drawn()
+@pytest.mark.parametrize(("peaks", "filters"), [(True, 96), (False, 192)])
+def test_features_are_what_every_patch_by_itself_has_in_common_with_each_filter(peaks: bool, filters: int) -> None:
+    patches = drawn(peaks=peaks)
     picture = torch.rand(3, 13, 10, generator=Generator().manual_seed(1))  # 8 × 5 patches: quarters overlap
     above = by_hand(patches, picture)
     quarters = [above[:, rows, columns] for rows in (slice(4), slice(4, 8)) for columns in (slice(3), slice(2, 5))]
-    expected = np.sqrt(np.stack([quarter.mean((1, 2)) for quarter in quarters], axis=1) + ROOT)
-    found = patches(picture[None])[0].view(2 * FILTERS, 4)
+    pools = (np.mean, np.max) if peaks else (np.mean,)
+    pooled = [np.stack([pool(quarter, axis=(1, 2)) for quarter in quarters], axis=1) for pool in pools]
+    expected = np.sqrt(np.concatenate(pooled) + ROOT)
+    assert len(patches.filters) == filters
+    found = patches(picture[None])[0].view(-1, 4)
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert expected.std() > 0.01
 

@@ -164,7 +164,7 @@ def test_one_that_lacks_something_is_damaged(snapshot: Snapshot, tmp_path: Path)
     said: list[str] = []
     checkpoints = Checkpoints(tmp_path, "run", {}, said.append)
     checkpoints.write(replace(snapshot, step=1))
-    content = {"format": 1, "run": "run"}
+    content = {"format": 2, "run": "run"}
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     (tmp_path / "step-1" / "state.json").write_text(json.dumps({"sha256": digest, "content": content}))
     assert checkpoints.newest() is None
@@ -188,8 +188,8 @@ def test_one_of_another_run_or_format_is_refused(
     Checkpoints(tmp_path, "run", {}).write(snapshot)
     with pytest.raises(InputError, match="is of another run"):
         Checkpoints(tmp_path, "another", {}).newest()
-    monkeypatch.setattr("sparc.train.checkpoint.FORMAT", 2)
-    with pytest.raises(InputError, match="is of format 1, not 2"):
+    monkeypatch.setattr("sparc.train.checkpoint.FORMAT", 3)
+    with pytest.raises(InputError, match="is of format 2, not 3"):
         Checkpoints(tmp_path, "run", {}).newest()
 
 

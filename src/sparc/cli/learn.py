@@ -71,7 +71,7 @@ class Learn:
     validation: float = 0.1
     """Share of the pictures held out, to know when to stop and how good the model is."""
     threads: int = 1
-    """Processor threads; nets as small as these gain little from a second one."""
+    """Processor threads; batches of SPARC, its ablations and Chorus are split among them, unless pictures are small."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
     cache: bool = True
@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> int:
 
 def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Model:
     new = given.new_model
-    how = not new.no_flip, new.seed, given.effort, given.epochs, given.cache
+    how = not new.no_flip, new.seed, given.effort, given.epochs, given.cache, given.threads
     wishes = Wishes(settings_of(new), new.start, new.image_size, new.fit, *how)
     name = title(given.folder) if given.name is None else given.name
     folder = Tree.at(given.folder)
@@ -133,7 +133,7 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
     """A model's make-up is settled when it is made: with it as the default, whatever differs was asked for."""
     info = model.info
     info.shape.check_takes_pictures(path)
-    flags = {"no_flip": not info.flip, "mirror": info.settings.mirror}
+    flags = {"no_flip": not info.flip, "mirror": info.settings.mirror, "weigh": info.settings.weigh}
     settings = {name: value for name, value in asdict(info.settings).items() if name not in flags}
     own = NewModel(**settings, image_size=info.shape.side, fit=info.shape.fit, seed=info.seed)
 

@@ -52,7 +52,7 @@ class Machine:
     """How fast, and what is written and printed."""
 
     threads: int = 1
-    """Processor threads; nets as small as these gain little from a second one."""
+    """Processor threads; batches of SPARC, its ablations and Chorus are split among them, unless pictures are small."""
     tensorboard: bool = False
     """Write curves for TensorBoard into the run's folder as well (install sparc-cl[tensorboard])."""
     json: bool = False

@@ -33,8 +33,7 @@ class Serve:
     browser: bool = True
     """Open the page, where there is a screen; --no-browser does not."""
     threads: int = 1
-    """Processor threads of whoever answers, and of whoever learns; nets as small as these gain little from a second
-    one."""
+    """Processor threads of whoever answers, and of whoever learns."""
 
     def __post_init__(self) -> None:
         if self.token is not None and not (self.token.isascii() and self.token.isprintable() and len(self.token) >= 8):

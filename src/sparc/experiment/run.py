@@ -77,7 +77,15 @@ def run(config: RunConfig, workplace: Workplace, watcher: RunWatcher | None = No
             with Log(started.log_path, log_length, watcher.warn) as log:
                 watchers = Watchers(log, watcher)
                 checkpointer = RunCheckpointer(checkpoints, log, workplace.checkpoint_minutes, watcher)
-                trainer = Trainer(method, config.recipe, config.seed, watchers, checkpointer=checkpointer, bf16=bf16)
+                trainer = Trainer(
+                    method,
+                    config.recipe,
+                    config.seed,
+                    watchers,
+                    checkpointer=checkpointer,
+                    bf16=bf16,
+                    threads=torch.get_num_threads(),
+                )
                 if snapshot:
                     _restore(trainer, snapshot, started)
                     watchers.resumed(trainer.at.words(len(stream)), trainer.at.total_steps)

@@ -13,7 +13,7 @@ from sparc.graph.builder import Graph
 from sparc.graph.memories import NEVER, Stack
 from sparc.nn import roll
 from sparc.nn.described import StrangenessLayers
-from sparc.nn.roll import HEAD_WEIGHT, TEMPERATURE
+from sparc.nn.roll import TEMPERATURE
 
 
 class Answers:
@@ -71,10 +71,9 @@ class Answers:
         graph, parts = self.graph, []
         if logits:
             rest = roll.rest(self.classes, self.heads, by_trust).clip(min=NEVER)
-            trust = roll.head_trust(self.heads, by_trust)
-            heard = [graph.scaled(f"{name}.{each}", each, trust) if by_trust else each for each in logits]
-            best = graph.node(f"{name}.best", "Max", graph.weight(f"{name}.rest", rest[None]), *heard)
-            parts.append(graph.scaled(f"{name}.weighed", best, HEAD_WEIGHT) if self.voices else best)
+            counts = roll.head_counts(self.heads, by_trust)
+            heard = [graph.scaled(f"{name}.{each}", each, counts) for each in logits]
+            parts.append(graph.node(f"{name}.best", "Max", graph.weight(f"{name}.rest", rest[None]), *heard))
         if self.voices:
             heard = [self._heard(name, *each, by_trust) for each in described]
             shares = graph.weight(f"{name}.shares", 1 / roll.answers(self.classes, self.voices, by_trust)[None])
@@ -87,7 +86,7 @@ class Answers:
         graph, own = self.graph, f"{name}.{stack.name}"
         counts = np.zeros((stack.count, 1, len(known)), np.float32)
         for number, say in enumerate(self.voices[stack.memories]):
-            counts[number, 0, np.isin(known, list(say.classes))] = say.trust if by_trust else 1.0
+            counts[number, 0, np.isin(known, list(say.classes))] = say.counts(by_trust)
         counted = graph.node(f"{own}.counted", "Mul", posteriors, graph.weight(f"{own}.counts", counts))
         return self._spread(f"{own}.heard", graph.summed(f"{own}.said", counted, axis=0), known, 0.0)
 

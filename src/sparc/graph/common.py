@@ -36,6 +36,13 @@ def _halves(side: int) -> NDArray[np.float32]:
     return found
 
 
+def peaks(graph: Graph, name: str, x: str, sides: Sequence[int]) -> str:
+    """The most that there is in each quarter of a map, where quarters lie as `quarters` has them."""
+    return graph.node(
+        name, "MaxPool", x, kernel_shape=[-(-side // GRID) for side in sides], strides=[side // GRID for side in sides]
+    )
+
+
 def patch_features(graph: Graph, name: str, x: str, patches: Patches, image_size: tuple[int, int], mirror: bool) -> str:
     """As `PatchFeatures` has them, from normalized pictures, and with `mirror` their mirror images behind them."""
     x = graph.node(f"{name}.centred", "Sub", x, graph.node(f"{name}.level", "ReduceMean", x, axes=[1, 2, 3]))
@@ -57,7 +64,10 @@ def patch_features(graph: Graph, name: str, x: str, patches: Patches, image_size
     both = graph.node(f"{name}.both", "Concat", found, graph.node(f"{name}.opposite", "Neg", found), axis=1)
     both = graph.node(f"{name}.above", "Relu", graph.shifted(f"{name}.threshold", both, -THRESHOLD))
     sides = [side - size + 1 for side, size in zip(image_size, filters.shape[2:], strict=True)]
-    rooted = graph.shifted(f"{name}.rooted", quarters(graph, f"{name}.quarters", both, sides), ROOT)
+    told = quarters(graph, f"{name}.quarters", both, sides)
+    if patches.peaks:
+        told = graph.node(f"{name}.told", "Concat", told, peaks(graph, f"{name}.peaks", both, sides), axis=1)
+    rooted = graph.shifted(f"{name}.rooted", told, ROOT)
     root = graph.node(f"{name}.root", "Sqrt", rooted)
     if not mirror:
         return graph.node(f"{name}.features", "Flatten", root)

@@ -4,10 +4,11 @@ The trainer owns epochs, batches, optimizer steps, progress and evaluation. A me
 state (nets, masks, importance weights, buffers) is in `state_dict()`.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -162,6 +163,21 @@ class Method(ResizableBuffers, ABC):
 
     def end_task(self, task: Task) -> None:
         """Called when the task's last phase is over."""
+
+    @property
+    def splits(self) -> bool:
+        """Whether twins may compute parts of a batch at the same time, because its loss is a mean over pictures, and
+        that is worth the trouble.
+        """
+        return False
+
+    def twin(self) -> Self:
+        """A copy that computes the loss of a part of a batch: weights are the same, gradients and buffers its own."""
+        same: dict[int, Any] = {id(each): nn.Parameter(each.data, each.requires_grad) for each in self.parameters()}
+        return copy.deepcopy(self, {**same, id(self.generator): self.generator})
+
+    def join(self, twins: Sequence[Self]) -> None:
+        """Take in what twins have noted, beside gradients and batch norms' statistics, and leave them without it."""
 
     def set_trainable(self) -> None:
         """Say which parameters take a gradient, as follows from the state; called after every other hook."""

@@ -15,18 +15,22 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from sparc.nn.described import COMMON_SEED, USUAL_HALF_AT, projection
+from sparc.nn.described import COMMON_SEED, USUAL_SHRINKAGE, Shrinkage, projection
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import pooled_features
-from sparc.nn.patch_numbers import FEATURES, HALF_AT
+from sparc.nn.patch_numbers import FEATURES, PATCH_SHRINKAGE
 from sparc.nn.patches import PatchFeatures
 from sparc.nn.readout import Layer, Readout, pooled
-from sparc.nn.roll import ENOUGH, Portion, Roll
+from sparc.nn.roll import ENOUGH, Portion, Roll, Weights
 from sparc.nn.sparc import SparcNet, WorkingMemory
 from sparc.nn.start import StartFeatures
+from sparc.nn.start_numbers import START_SHRINKAGE
 from sparc.nn.strangeness import Strangeness
+from sparc.nn.weighing import weigh
 
 CommonFeatures = PatchFeatures | StartFeatures
+NO_WEIGHTS = Weights(-1.0, -1.0, -1.0)
+"""Stands for none where numbers are wanted."""
 
 
 class Voice(nn.Module):
@@ -37,7 +41,7 @@ class Voice(nn.Module):
     """
 
     def __init__(
-        self, features: int, kept: int, seed: int, scaled: bool = True, half_at: float = USUAL_HALF_AT
+        self, features: int, kept: int, seed: int, scaled: bool = True, shrinkage: Shrinkage = USUAL_SHRINKAGE
     ) -> None:
         """Where they are not `scaled`, what is known does not depend on which pictures came first."""
         super().__init__()
@@ -48,7 +52,7 @@ class Voice(nn.Module):
         self.register_buffer("shift", torch.zeros(features))
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("seed", torch.tensor(seed))
-        self.gaussians = ClassGaussians(min(kept, features), half_at=half_at)
+        self.gaussians = ClassGaussians(min(kept, features), shrinkage=shrinkage)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Nothing: it stays on the processor, in double precision, whatever device the net is moved to."""
@@ -103,10 +107,13 @@ class ChorusNet(SparcNet):
         generator: Generator | None = None,
         statistics: int = 256,
         mirror: bool = False,
-        patches: int = 512,
+        patches: int = 960,
         start: StartFeatures | None = None,
+        early: bool = False,
     ) -> None:
-        """With a `start` its features are the common ones, not those of patches."""
+        """With a `start` its features are the common ones, not those of patches. What is `early` describes classes as
+        versions before 7 of model files did.
+        """
         super().__init__(channels, image_size, width, depth, shared, generator)
         self.statistics = statistics
         self.mirror = mirror
@@ -117,22 +124,26 @@ class ChorusNet(SparcNet):
         self.common: CommonFeatures | None = start
         self.common_voice: Voice | None = None
         if start is not None:
-            self.common_voice = Voice(start.features, start.features, seed=COMMON_SEED, scaled=False)
+            shrinkage = USUAL_SHRINKAGE if early else START_SHRINKAGE
+            kept = start.features
+            self.common_voice = Voice(kept, kept, seed=COMMON_SEED, scaled=False, shrinkage=shrinkage)
         elif patches:
-            self.common = PatchFeatures(channels, mirror)
-            self.common_voice = Voice(FEATURES, patches, seed=COMMON_SEED, half_at=HALF_AT)
+            self.common = PatchFeatures(channels, mirror, peaks=not early)
+            self.common_voice = Voice(FEATURES, patches, seed=COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
 
     @property
     def classes(self) -> int:
         """How many there are, of all portions together."""
         return self.roll.classes
 
-    def add_task(self, classes: int, labels: Sequence[int] | None = None, seen: int = ENOUGH) -> WorkingMemory:
+    def add_task(
+        self, classes: int, labels: Sequence[int] | None = None, seen: int = ENOUGH, weights: Weights | None = None
+    ) -> WorkingMemory:
         """Grow by a working memory, which will have learned from so many pictures; its outputs are for new classes,
         unless `labels` say for which.
         """
         memory = super().add_task(classes)
-        self.portions.append(Portion(self._labels(classes, labels), seen))
+        self.portions.append(Portion(self._labels(classes, labels), seen, weights))
         if self.statistics:
             self.voices.append(Voice(pooled_features(self.units), self.statistics, seed=len(self.voices)))
         return memory
@@ -202,6 +213,19 @@ class ChorusNet(SparcNet):
         if self.statistics:
             self.voices = nn.ModuleList(self.voices[number] for number in stay)
 
+    def weigh(self, features: Sequence[Tensor], labels: Tensor) -> None:
+        """Let pictures of the newest portion, which its working memory was not trained on, say what counts how much.
+
+        Features are those of each working memory, and common ones; labels count from the portion's first class.
+        """
+        classes, readout = list(self.portions[-1].classes), self.readout()
+        features = [each.to(self.semantic.filters[0].device) for each in features]
+        heads = [each[:, classes].cpu() for each in readout.logits(features)]
+        voices = [each[:, classes].cpu() for each in readout.posteriors(features)]
+        common = voices.pop() if self.common_voice is not None else None
+        weights = weigh(torch.stack(heads).amax(0), voices, common, labels.cpu())
+        self.portions[-1] = self.portions[-1]._replace(weights=weights)
+
     def count_statistics(self) -> int:
         """How many numbers describe classes, or patches; seeds do not, nor weights that others have trained."""
         parts = [*self.all_voices(), *([self.common] if isinstance(self.common, PatchFeatures) else [])]
@@ -217,7 +241,7 @@ class ChorusNet(SparcNet):
     def readout(self) -> Readout:
         roll, device = self.roll, self.semantic.filters[0].device
         heads = [
-            Layer(memory.head.weight, memory.head.bias, torch.tensor(say.classes), say.trust)
+            Layer(memory.head.weight, memory.head.bias, say)
             for memory, say in zip(self.memories(), roll.heads(), strict=True)
         ]
         voices = list(zip(self.all_voices(), roll.voices(), strict=True))
@@ -226,7 +250,7 @@ class ChorusNet(SparcNet):
         if all(len(voice.gaussians) == len(say.classes) for voice, say in voices):
             for voice, say in voices:
                 weight, bias = voice.discriminants()
-                discriminants.append(Layer(weight.to(device), bias.to(device), torch.tensor(say.classes), say.trust))
+                discriminants.append(Layer(weight.to(device), bias.to(device), say))
         return Readout(roll.classes, heads, discriminants, roll.first_taught())
 
     def strangeness(self) -> Strangeness | None:
@@ -235,25 +259,27 @@ class ChorusNet(SparcNet):
         return None if voice is None or not len(voice.gaussians) else voice.strangeness()
 
     def get_extra_state(self) -> Tensor:
-        """A row a portion: from how many pictures its working memory has learned, or −1, whether that is frozen, and
-        its classes, then −1.
+        """A row a portion: from how many pictures its working memory has learned, or −1, whether that is frozen, its
+        weights, or −1, and its classes, then −1.
         """
         memories = iter(self.memories())
-        rows = [
-            torch.tensor([-1, 0, *portion.classes])
-            if portion.seen is None
-            else torch.tensor([portion.seen, next(memories).frozen, *portion.classes])
-            for portion in self.portions
-        ]
-        return pad_sequence(rows, batch_first=True, padding_value=-1) if rows else torch.zeros(0, 2, dtype=torch.int64)
+        rows = []
+        for portion in self.portions:
+            seen, frozen = (-1, 0) if portion.seen is None else (portion.seen, next(memories).frozen)
+            row = [seen, frozen, *(portion.weights or NO_WEIGHTS), *portion.classes]
+            rows.append(torch.tensor(row, dtype=torch.float64))
+        return pad_sequence(rows, batch_first=True, padding_value=-1) if rows else torch.zeros(0, 5).double()
 
     def set_extra_state(self, state: Tensor) -> None:
-        for seen, _, *padded in state[len(self.portions) :].tolist():
-            labels = [label for label in padded if label >= 0]
-            if seen < 0:
+        for number, (seen, _, heads, memories, between, *padded) in enumerate(state.tolist()):
+            labels = [int(label) for label in padded if label >= 0]
+            weights = None if heads < 0 else Weights(heads, memories, between)
+            if number < len(self.portions):
+                self.portions[number] = self.portions[number]._replace(weights=weights)
+            elif seen < 0:
                 self.add_portion(len(labels), labels)
             else:
-                self.add_task(len(labels), labels, seen)
+                self.add_task(len(labels), labels, int(seen), weights)
         frozen = [row[1] for row in state.tolist() if row[0] >= 0]
         for memory, is_frozen in zip(self.memories(), frozen, strict=True):
             if is_frozen:

@@ -35,18 +35,28 @@ def projection(seed: int, features: int, kept: int) -> Doubles:
     return found
 
 
-USUAL_HALF_AT = 2.0
-"""Features a picture, to the power of 1.5, at which half of a covariance is made up, if nothing else is said."""
 LEAST_VARIANCE = 1e-4
 """That is made up where all pictures of a class are alike."""
 
 
-def made_up_share(features: int, pictures: int, half_at: float) -> float:
-    """How much of a covariance is made up: more where pictures are few for so many features, and a hundredth at the
-    least.
-    """
-    crowded = math.pow(features / max(pictures, 1), 1.5)
-    return max(0.01, crowded / (half_at + crowded))
+class Shrinkage(NamedTuple):
+    """How much of a covariance is made up."""
+
+    half_at: float = 2.0
+    """Features a picture, to the power, at which it is half of it."""
+    power: float = 1.5
+
+    def share(self, features: int, pictures: int) -> float:
+        """More where pictures are few for so many features, and a hundredth at the least.
+
+        >>> [round(Shrinkage().share(features=100, pictures=pictures), 2) for pictures in (50, 100, 100_000)]
+        [0.59, 0.33, 0.01]
+        """
+        crowded = math.pow(features / max(pictures, 1), self.power)
+        return max(0.01, crowded / (self.half_at + crowded))
+
+
+USUAL_SHRINKAGE = Shrinkage()
 
 
 class StrangenessLayers(NamedTuple):
@@ -76,17 +86,16 @@ class Described:
     """[C, D]"""
     scatter: Doubles
     """[D (D + 1) / 2]: the upper half of the sum of products of what lies off the classes' means."""
-    half_at: float = USUAL_HALF_AT
-    """With so many features a picture, to the power of 1.5, half of the covariance is made up."""
+    shrinkage: Shrinkage = USUAL_SHRINKAGE
 
     @classmethod
-    def of(cls, tensors: Mapping[str, NDArray[np.generic]], prefix: str, half_at: float) -> Self:
+    def of(cls, tensors: Mapping[str, NDArray[np.generic]], prefix: str, shrinkage: Shrinkage) -> Self:
         """From tensors by the names that they have in a model file."""
         shift, scale, seed, counts, means, scatters = (
             tensors[f"{prefix}.{name}"]
             for name in ("shift", "scale", "seed", "gaussians.counts", "gaussians.means", "gaussians.scatters")
         )
-        return cls(shift, scale, int(seed), counts, means, scatters[0], half_at)  # type: ignore[arg-type]
+        return cls(shift, scale, int(seed), counts, means, scatters[0], shrinkage)  # type: ignore[arg-type]
 
     def merged(self, labels: Sequence[int]) -> Self:
         """The same with one class made of all that are given the same label."""
@@ -153,7 +162,7 @@ class Described:
         found = np.zeros((features, features))
         found[upper] = self.scatter / max(int(self.counts.sum()) - len(self.counts), 1)
         found = np.triu(found, 1).T + found
-        share = made_up_share(features, int(self.counts.sum()), self.half_at)
+        share = self.shrinkage.share(features, int(self.counts.sum()))
         found *= 1 - share
         found[np.diag_indices(features)] += share * max(float(np.trace(found)) / (1 - share) / features, LEAST_VARIANCE)
         root = np.linalg.cholesky(found)

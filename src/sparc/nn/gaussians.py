@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from sparc.nn.described import LEAST_VARIANCE, USUAL_HALF_AT, made_up_share
+from sparc.nn.described import LEAST_VARIANCE, USUAL_SHRINKAGE, Shrinkage
 from sparc.nn.resizable_buffers import ResizableBuffers
 
 
@@ -65,11 +65,10 @@ class ClassGaussians(ClassMeans):
     """[C, D (D + 1) / 2], or [1, …] for all: sums of products of what lies off the class's mean; a matrix that is
     symmetric needs no more than its upper half."""
 
-    def __init__(self, features: int, tied: bool = True, half_at: float = USUAL_HALF_AT) -> None:
-        """With `half_at` features a picture, to the power of 1.5, half of the covariance is made up."""
+    def __init__(self, features: int, tied: bool = True, shrinkage: Shrinkage = USUAL_SHRINKAGE) -> None:
         super().__init__(features)
         self.tied = tied
-        self.half_at = half_at
+        self.shrinkage = shrinkage
         self.register_buffer("scatters", torch.zeros(int(tied), features * (features + 1) // 2, dtype=torch.float64))
 
     def _take(self, label: int, features: Tensor) -> None:
@@ -131,7 +130,7 @@ class ClassGaussians(ClassMeans):
         """
         assert self.tied
         found = self.covariances()[0]
-        share = made_up_share(len(found), int(self.counts.sum()), self.half_at)
+        share = self.shrinkage.share(len(found), int(self.counts.sum()))
         variance = (found.trace() / len(found)).clamp_min(LEAST_VARIANCE)
         made_up = variance * torch.eye(len(found)).to(found)
         mixed: Tensor = (1 - share) * found + share * made_up

@@ -22,6 +22,7 @@ from sparc.nn.chorus import ChorusNet, CommonFeatures
 from sparc.nn.functions import channels_last, pixel_rows, two_of_each
 from sparc.nn.layout import BLOCKS
 from sparc.nn.readout import Layer, Readout, pooled
+from sparc.nn.roll import Say
 from sparc.nn.separable import SeparableConv
 from sparc.nn.sparc import Shortcut, SparcNet
 
@@ -122,7 +123,7 @@ class InferenceNet:
             return cls(memories, readout, net.mirror, quarters=net.statistics > 0, common=common)
         starts = [sum(net.task_sizes[:task]) for task in range(len(memories))]
         heads = [
-            Layer(memory.head.weight.clone(), memory.head.bias.clone(), torch.arange(first, first + size))
+            Layer(memory.head.weight.clone(), memory.head.bias.clone(), Say([*range(first, first + size)]))
             for memory, first, size in zip(net.memories(), starts, net.task_sizes, strict=True)
         ]
         return cls(memories, Readout(sum(net.task_sizes), heads, ()))

@@ -4,17 +4,19 @@ Coates, Lee and Ng, "An Analysis of Single-Layer Networks in Unsupervised Featur
 of many whitened patches that are alike, so no piece of a picture is kept. They are the same for all classes of all
 tasks, and classes which were never seen together can be compared in them. On held-out pictures of 60 classes of
 CIFAR-100, in 768 features, 51 % are named right by discriminants; 49 % with single patches as filters, 45 % with random
-directions, and 4 points less where every second place is left out.
+directions, and 4 points less where every second place is left out. The most that a quarter has of half as many filters
+is told beside the mean: with 100 and 20 pictures of each of 14 classes 67.5 and 57.5 % are right so, and 67.1 and
+55.6 % by means alone (four draws), for half of the work.
 
 Shapes: B batch, C channels, N filters.
 """
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn.functional import adaptive_avg_pool2d, conv2d, normalize
+from torch.nn.functional import adaptive_avg_pool2d, adaptive_max_pool2d, conv2d, normalize
 
 from sparc.nn.functions import channels_last
-from sparc.nn.patch_numbers import FILTERS, FLAT, ROOT, SIDE, THRESHOLD
+from sparc.nn.patch_numbers import FLAT, ROOT, SIDE, THRESHOLD, filter_count
 from sparc.nn.roll import GRID
 
 ROUNDS = 10
@@ -28,7 +30,7 @@ REGULARIZATION = 0.1
 
 
 class PatchFeatures(nn.Module):
-    """How much each quarter of a picture has of each filter, and of its opposite.
+    """How much each quarter of a picture has of each filter, and of its opposite, in the mean and at the most.
 
     >>> patches = PatchFeatures(channels=1)
     >>> patches.draw(torch.rand(20, 1, 9, 9), Generator().manual_seed(0))
@@ -41,18 +43,21 @@ class PatchFeatures(nn.Module):
     bias: Tensor
     """[N]"""
 
-    def __init__(self, channels: int, mirror: bool = False) -> None:
-        """With `mirror` features are the mean over a picture and its mirror image."""
+    def __init__(self, channels: int, mirror: bool = False, peaks: bool = True) -> None:
+        """With `mirror` features are the mean over a picture and its mirror image; without `peaks` there are twice as
+        many filters, and their means alone.
+        """
         super().__init__()
         self.mirror = mirror
-        self.register_buffer("filters", torch.zeros(FILTERS, channels, SIDE, SIDE))
-        self.register_buffer("bias", torch.zeros(FILTERS))
+        self.peaks = peaks
+        self.register_buffer("filters", torch.zeros(filter_count(peaks), channels, SIDE, SIDE))
+        self.register_buffer("bias", torch.zeros(filter_count(peaks)))
 
     @torch.no_grad()
     def draw(self, images: Tensor, generator: Generator) -> None:
         """Make filters from patches at random places of these pictures, normalized, [B, C, H, W]."""
         height, width = (side - SIDE + 1 for side in images.shape[2:])
-        count = min(DRAWN, max(FILTERS, len(images) * height * width))
+        count = min(DRAWN, max(len(self.filters), len(images) * height * width))
         pictures, rows, columns = (
             torch.randint(choices, (count, 1), generator=generator) for choices in (len(images), height, width)
         )
@@ -63,14 +68,14 @@ class PatchFeatures(nn.Module):
         mean = patches.mean(0)
         values, vectors = torch.linalg.eigh((patches - mean).T @ (patches - mean) / count)
         whitening = vectors * (values.clamp_min(0) + REGULARIZATION).rsqrt() @ vectors.T
-        filters = _centroids((patches - mean) @ whitening) @ whitening
+        filters = _centroids((patches - mean) @ whitening, len(self.filters)) @ whitening
         self.bias.copy_(-filters @ mean)
         # A patch's own mean is taken off by filters that add up to 0.
         self.filters.copy_((filters - filters.mean(1, keepdim=True)).view_as(self.filters))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, 8 N]"""
-        at_once = max(1, MAP_BYTES // (x.element_size() * FILTERS * x.shape[2] * x.shape[3]))
+        """[B, 1536]"""
+        at_once = max(1, MAP_BYTES // (x.element_size() * len(self.filters) * x.shape[2] * x.shape[3]))
         found = torch.cat([self._features(piece) for piece in x.split(at_once)])
         if self.mirror:
             found = (found + torch.cat([self._features(piece.flip(3)) for piece in x.split(at_once)])) / 2
@@ -83,13 +88,15 @@ class PatchFeatures(nn.Module):
         mean = torch.full_like(self.filters[:1], 1 / values)
         variance = (conv2d(x.square(), mean) - conv2d(x, mean).square()).clamp_min(0) * (values / (values - 1))
         found = conv2d(x, self.filters) * (variance + FLAT).rsqrt() + self.bias[:, None, None]
-        parts = [adaptive_avg_pool2d((side - THRESHOLD).relu_(), GRID).flatten(1) for side in (found, -found)]
+        above = [(side - THRESHOLD).relu_() for side in (found, -found)]
+        pools = (adaptive_avg_pool2d, adaptive_max_pool2d) if self.peaks else (adaptive_avg_pool2d,)
+        parts = [pool(side, GRID).flatten(1) for pool in pools for side in above]
         return (torch.cat(parts, dim=1) + ROOT).sqrt_()
 
 
-def _centroids(points: Tensor) -> Tensor:
+def _centroids(points: Tensor, count: int) -> Tensor:
     """[N, D] directions around which most of the points gather, on either side (Coates and Ng, 2012)."""
-    centroids = normalize(points[:FILTERS])
+    centroids = normalize(points[:count])
     for _ in range(ROUNDS):
         nearness = points @ centroids.T
         nearest = nearness.abs().argmax(1)

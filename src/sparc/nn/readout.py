@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, linear
 
 from sparc.nn import roll
-from sparc.nn.roll import GRID, HEAD_WEIGHT, TEMPERATURE, Say
+from sparc.nn.roll import GRID, TEMPERATURE, Say
 
 
 def pooled(maps: Sequence[Tensor], memories: int = 1) -> list[Tensor]:
@@ -31,14 +31,7 @@ class Layer:
 
     weight: Tensor
     bias: Tensor
-    classes: Tensor
-    """[K]: which, among all."""
-    trust: float = 1.0
-    """How much its word counts among all classes."""
-
-    @property
-    def say(self) -> Say:
-        return Say(self.classes.tolist(), self.trust)
+    say: Say
 
     def __call__(self, features: Tensor) -> Tensor:
         return linear(features, self.weight, self.bias)
@@ -46,7 +39,7 @@ class Layer:
     def spread(self, scores: Tensor, classes: int, otherwise: float) -> Tensor:
         """[B, C]: a column for each of all classes."""
         found = scores.new_full((len(scores), classes), otherwise)
-        found[:, self.classes] = scores
+        found[:, self.say.classes] = scores
         return found
 
 
@@ -68,23 +61,30 @@ class Readout:
 
     def __call__(self, features: Sequence[Tensor]) -> Tensor:
         """[B, C]. Features are those of each working memory, and those that are common to all classes."""
-        logits = [
-            head.spread(head(own[:, : head.weight.shape[1]]), self.classes, -torch.inf)
-            for own, head in zip(features, self.heads, strict=False)
-        ]
-        described = features[len(features) - len(self.discriminants) :]
-        posteriors = [
-            layer.spread((layer(own) / TEMPERATURE).log_softmax(1), self.classes, 0.0)
-            for own, layer in zip(described, self.discriminants, strict=True)
-        ]
+        logits, posteriors = self.logits(features), self.posteriors(features)
         in_portion = self.together(logits, posteriors)
-        if not posteriors or all(layer.trust == 1 for layer in self.heads):
+        if not posteriors or all(layer.say.trust == 1 for layer in self.heads):
             return in_portion
         among_all, scores = self.together(logits, posteriors, by_trust=True), torch.empty_like(in_portion)
         for portion in self.portions:
             mass = among_all[:, portion].logsumexp(1, keepdim=True)
             scores[:, portion] = mass + in_portion[:, portion].log_softmax(1)
         return scores
+
+    def logits(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """[B, C] of each head; of classes that it does not speak for, less than anything."""
+        return [
+            head.spread(head(own[:, : head.weight.shape[1]]), self.classes, -torch.inf)
+            for own, head in zip(features, self.heads, strict=False)
+        ]
+
+    def posteriors(self, features: Sequence[Tensor]) -> list[Tensor]:
+        """[B, C], logarithms, of each discriminant; of classes that it does not know, 0."""
+        described = features[len(features) - len(self.discriminants) :]
+        return [
+            layer.spread((layer(own) / TEMPERATURE).log_softmax(1), self.classes, 0.0)
+            for own, layer in zip(described, self.discriminants, strict=True)
+        ]
 
     def together(self, logits: Sequence[Tensor], posteriors: Sequence[Tensor], by_trust: bool = False) -> Tensor:
         """[B, C]: the most that a head says of a class, and the mean of what those discriminants say that know it."""
@@ -93,11 +93,12 @@ class Readout:
             heads = [head.say for head in self.heads]
             best = torch.from_numpy(roll.rest(self.classes, heads, by_trust)).to(logits[0])
             for each in logits:
-                best = torch.maximum(best, each * roll.head_trust(heads, by_trust))
-            parts.append(best * HEAD_WEIGHT if posteriors else best)
+                best = torch.maximum(best, each * roll.head_counts(heads, by_trust))
+            parts.append(best)
         if posteriors:
-            trusts = [layer.trust if by_trust else 1.0 for layer in self.discriminants]
-            total = torch.stack([each * trust for each, trust in zip(posteriors, trusts, strict=True)]).sum(0)
-            answers = roll.answers(self.classes, [layer.say for layer in self.discriminants], by_trust)
+            voices = [layer.say for layer in self.discriminants]
+            counted = [each * voice.counts(by_trust) for each, voice in zip(posteriors, voices, strict=True)]
+            total = torch.stack(counted).sum(0)
+            answers = roll.answers(self.classes, voices, by_trust)
             parts.append(total / torch.from_numpy(answers).to(total))
         return sum(parts[1:], start=parts[0])

@@ -51,7 +51,7 @@ def job_of(served: Served, settings: Mapping[str, str], names: tuple[str, ...], 
     check_name(task)
     if task in known:
         raise InputError(f"the model has a task “{task}” already: give this one another name")
-    wishes = Wishes(USUAL, start, None, fit, flip, 0, effort, epochs, False)
+    wishes = Wishes(USUAL, start, None, fit, flip, 0, effort, epochs, False, threads)
     return Job(served.path, task, names, wishes, VALIDATION, threads)
 
 

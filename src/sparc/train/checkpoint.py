@@ -21,7 +21,7 @@ from sparc import files
 from sparc.errors import InputError
 from sparc.files import UNFINISHED, whole_folder
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 """The newest, and the one before it for when the newest cannot be read."""
 KEYS = {"format", "run", "environment", "step", "state.safetensors", "about"}

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +17,7 @@ from sparc.methods.method import Batch, Method, Phase
 from sparc.methods.recipe import Recipe
 from sparc.train.evaluate import evaluate
 from sparc.train.optimizer import new_optimizer, restore_optimizer, set_lr
+from sparc.train.split import Split
 from sparc.train.state import Checkpointer, Observer, Resumable, StageReport, TrainingReport
 
 REPORT_SECONDS = 0.25
@@ -36,10 +39,12 @@ class Trainer(Resumable):
         should_stop: Callable[[Task], bool] = lambda task: False,
         checkpointer: Checkpointer | None = None,
         bf16: bool = False,
+        threads: int = 1,
     ) -> None:
         """`should_stop` is asked after every epoch; if so, the next one is the last of its phase.
 
-        With `bf16` training computes in bfloat16 where torch thinks it safe; weights are kept in full.
+        With `bf16` training computes in bfloat16 where torch thinks it safe; weights are kept in full. Batches are
+        split among `threads` where the method lets them.
         """
         super().__init__(method, seed)
         self.recipe = recipe
@@ -47,6 +52,8 @@ class Trainer(Resumable):
         self.should_stop = should_stop
         self.checkpointer = checkpointer or Checkpointer()
         self.bf16 = bf16
+        self.threads = threads
+        self.split: Split | None = None
 
     def run(self, stream: Stream) -> list[StageReport]:
         """Learn every task that has not been learned; after each of them, test on all tasks so far."""
@@ -99,16 +106,28 @@ class Trainer(Resumable):
         self.optimizer = new_optimizer(phase, self.method)
         restore_optimizer(self.optimizer, self.optimizer_memory)
         self.optimizer_memory = {}
+        self.method.train()
+        with self._split(phase) as self.split:
+            self._epochs(task, phase, pictures, self.optimizer, total)
+        self.optimizer = self.split = None
+        self._call(phase.end)
+
+    def _split(self, phase: Phase) -> AbstractContextManager[Split | None]:
+        """What computes parts of a batch at the same time, where there are several threads and the method lets it."""
+        can = self.method.splits and phase.loss is None and self.device.type == "cpu"
+        return Split(self.method, self.threads) if can and self.threads > 1 else nullcontext()
+
+    def _epochs(self, task: Task, phase: Phase, pictures: ImageSet, optimizer: Optimizer, total: int) -> None:
+        at = self.at
+        assert at.last is not None
         while at.epoch <= at.last:
             self.method.train()
-            self._epoch(task, phase, pictures, self.optimizer, total)
+            self._epoch(task, phase, pictures, optimizer, total)
             if at.epoch < at.last and self.should_stop(task):
                 at.last = at.epoch + 1
             at.epoch, at.step = at.epoch + 1, 0
             self.order = self.losses = torch.empty(0)
             self.checkpointer.keep(self.snapshot)
-        self.optimizer = None
-        self._call(phase.end)
 
     def _pictures_in_all(self, task: Task, phases: Sequence[Phase], pictures: ImageSet, later: int) -> int:
         """How many the whole run will show, as far as can be told: other phases like this one, later tasks too."""
@@ -162,10 +181,14 @@ class Trainer(Resumable):
 
     def step(self, batch: Batch, phase: Phase, optimizer: Optimizer) -> Tensor:
         """Lower the loss by one step, and say what it was."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-            loss = (phase.loss or self.method.loss)(batch)
-        optimizer.zero_grad()
-        loss.backward()
+        context = partial(torch.autocast, self.device.type, torch.bfloat16, enabled=self.bf16)
+        if self.split is not None:
+            loss = self.split.backward(batch, context)
+        else:
+            with context():
+                loss = (phase.loss or self.method.loss)(batch)
+            optimizer.zero_grad()
+            loss.backward()
         self.method.before_step()
         clip_gradients(optimizer, phase.recipe)
         optimizer.step()

@@ -54,13 +54,16 @@ class ChorusSettings(SparcSettings):
     random weights."""
     statistics: int = 256
     """Features in which each working memory describes classes; 0 leaves its answer to the head."""
-    patches: int = 512
+    patches: int = 960
     """Features of small patches in which all classes are described, without training; 0 does without them."""
     start: Start = "nothing"
     """With lite0, classes are described in the features of a net that was pre-trained on ImageNet, instead of in
     patches, and nothing is trained."""
     start_size: int = SIDE
     """Pixels each way that pictures are brought to for the start."""
+    weigh: bool = True
+    """Let a few pictures that a working memory was not trained on say how much heads and statistics count; --no-weigh
+    gives them usual weights."""
     mirror: bool = True
     """Answer by the mean over a picture and its mirror image, where mirror images are learned from; --no-mirror looks
     once."""

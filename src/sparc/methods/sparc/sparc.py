@@ -4,7 +4,9 @@ Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal
 No picture of an old task is kept and no copy of the model is made.
 """
 
-from typing import ClassVar
+import math
+from collections.abc import Sequence
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,6 +21,9 @@ from sparc.methods.sparc.settings import SparcSettings, WorkingSettings
 from sparc.nn.head import Head
 from sparc.nn.inference import InferenceNet
 from sparc.nn.sparc import SparcNet
+
+WORTH_SPLITTING = 16_384
+"""Values of a picture's first map: of smaller ones two halves of a batch take as long as all of it."""
 
 
 class SPARC(Prepared[InferenceNet]):
@@ -35,6 +40,7 @@ class SPARC(Prepared[InferenceNet]):
     ) -> None:
         super().__init__(settings, channels, image_size, augment, generator)
         self.settings = settings
+        self.image_size = image_size
         self.net = self.new_net(settings, channels, image_size)
         self.maxima: Tensor
         self.register_buffer("maxima", torch.empty(0))
@@ -54,6 +60,21 @@ class SPARC(Prepared[InferenceNet]):
         if batch.last_epoch:
             self.maxima = torch.cat((self.maxima, logits.detach().amax(1)))
         return batch.cross_entropy(logits, batch.labels - batch.task.classes.start)
+
+    @property
+    def splits(self) -> bool:
+        stem = self.net.units[0]
+        return math.prod(self.image_size) * (stem.own + stem.shared) >= WORTH_SPLITTING
+
+    def twin(self) -> Self:
+        twin = super().twin()
+        twin.maxima = twin.maxima[:0]
+        return twin
+
+    def join(self, twins: Sequence[Self]) -> None:
+        self.maxima = torch.cat((self.maxima, *(twin.maxima for twin in twins)))
+        for twin in twins:
+            twin.maxima = twin.maxima[:0]
 
     def end_task(self, task: Task) -> None:
         memory = self.net.memories()[-1]
