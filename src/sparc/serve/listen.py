@@ -111,5 +111,8 @@ def new_server(app: ASGIApp, ready: Callable[[], None] = lambda: None) -> uvicor
 def listen(app: ASGIApp, listening: socket.socket, ready: Callable[[], None]) -> None:
     """Until a signal comes, which is raised again when all has been put away."""
     logging.getLogger("python_multipart").setLevel(logging.ERROR)  # what it warns of is told to whoever has sent it
-    new_server(app, ready).run(sockets=[listening])
+    server = new_server(app, ready)
+    server.run(sockets=[listening])
     sys.stdout.flush()
+    if server.started:  # so it was Ctrl-C, which the loop has swallowed
+        raise KeyboardInterrupt
