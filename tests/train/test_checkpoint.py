@@ -1,7 +1,7 @@
 import hashlib
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sparc.methods.bounds.sgd import SGD
 from sparc.methods.parts.single import SingleNetSettings
 from sparc.train import Checkpointer, Checkpoints, Snapshot, Trainer, newest_content, seeded
 from tests.examples import AUGMENT
+from tests.train.kept import Kept
 
 RECIPE = Recipe(epochs=2, batch_size=16, momentum=0.9, schedule="cosine", lr=0.1)
 
@@ -44,20 +45,6 @@ class Restless(SGD):
     def noisy(self, batch: Batch) -> Tensor:
         noise = random.random() + np.random.rand() + torch.rand(1).item() + np.random.normal() + random.gauss()
         return self.loss(batch) * noise
-
-
-class Kept(Checkpointer):
-    """All that could be kept, in memory."""
-
-    def __init__(self) -> None:
-        self.snapshots: list[Snapshot] = []
-
-    def due(self) -> bool:
-        return True
-
-    def keep(self, snapshot: Callable[[], Snapshot]) -> None:
-        taken = snapshot()
-        self.snapshots.append(replace(taken, tensors={name: part.clone() for name, part in taken.tensors.items()}))
 
 
 def trainer(augment: Augment, checkpointer: Checkpointer | None = None) -> Trainer:

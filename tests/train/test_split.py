@@ -1,9 +1,8 @@
 """A batch in parts, against the same parts one after another."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
 import torch
@@ -14,9 +13,10 @@ from sparc.methods.bounds.sgd import SGD
 from sparc.methods.sparc import sparc as module
 from sparc.methods.sparc.chorus import Chorus
 from sparc.methods.sparc.sparc import SPARC
-from sparc.train import Checkpointer, Snapshot, Trainer
+from sparc.train import Checkpointer, Trainer
 from sparc.train.split import Split
 from tests.methods.contract import batch_of, new
+from tests.train.kept import Kept
 
 RECIPE = Recipe(epochs=2, batch_size=24, optimizer="adam", lr=0.01)
 
@@ -113,21 +113,9 @@ def test_the_process_has_its_threads_back_whatever_happens(stream: Stream, monke
     assert torch.get_num_threads() == 2
 
 
-class AfterAllSteps(Checkpointer):
-    def __init__(self) -> None:
-        self.snapshots: list[Snapshot] = []
-
-    def due(self) -> bool:
-        return True
-
-    def keep(self, snapshot: Callable[[], Snapshot]) -> None:
-        taken = snapshot()
-        self.snapshots.append(replace(taken, tensors={name: part.clone() for name, part in taken.tensors.items()}))
-
-
 @pytest.mark.usefixtures("two_threads")
 def test_it_goes_on_in_the_middle_to_the_bit(stream: Stream) -> None:
-    kept = AfterAllSteps()
+    kept = Kept()
     whole = learned(stream, checkpointer=kept).state_dict()
     middle = kept.snapshots[3]
     method = new(SPARC)
