@@ -108,6 +108,13 @@ SPARC: dict[str, Any] = {"inherit": "nothing", "statistics": 0, "mirror": False}
         (2, True, "d", SPARC, [3.60933685, 17.75855064, 0.87622619, 0.40951219]),
         (3, True, "d", {"statistics": 6}, [-0.10989904, 13.80389309, 0.33870265, -1.6481055]),
         (5, True, "d", {"statistics": 6, "patches": 6}, [-0.63649642, -19.70827866, -0.76790428, -4.2740016]),
+        (
+            7,
+            True,
+            "d",
+            {"statistics": 6, "patches": 6, "weigh": True},
+            [-0.69535309, -37.74766922, -0.69182587, -21.8799324],
+        ),
     ],
 )
 def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
@@ -118,7 +125,7 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     assert old.info.settings == ChorusSettings(
         width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **{"patches": 0, "weigh": False, **settings}
     )
-    assert old.info.early
+    assert old.info.era == max(6, version)
     assert old.info.shape == InputShape(1, (8, 8))
     assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
     images = blobs(1, 4, seed=3).images
@@ -128,14 +135,14 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     save(longer, tmp_path / "new.sparc")
     again = load(tmp_path / "new.sparc")
     assert again.info == longer.info
-    assert again.version == 7
+    assert again.version == 8
     assert again.info.checks
     assert np.array_equal(scores(again, images), scores(longer, images))
 
 
 def test_a_newer_version(path: Path) -> None:
-    with pytest.raises(InputError, match="is of version 8, and this sparc reads 1 to 7: update sparc"):
-        load(rewritten(path, json.dumps({**description(path), "version": 8})))
+    with pytest.raises(InputError, match="is of version 9, and this sparc reads 1 to 8: update sparc"):
+        load(rewritten(path, json.dumps({**description(path), "version": 9})))
 
 
 def test_statistics_come_back_to_the_bit(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from sparc.methods.sparc.chorus import PICTURES_FOR_PATCHES
 from sparc.nn.batched import predict_batched
 from sparc.nn.chorus import Voice
 from sparc.nn.described import COMMON_SEED
-from sparc.nn.patch_numbers import FEATURES, PATCH_SHRINKAGE
+from sparc.nn.patch_numbers import PATCH_SHRINKAGE, PatchKind
 from sparc.nn.patches import PatchFeatures
 
 DIRECTIONS = 9
@@ -29,6 +29,8 @@ BLOCK = 2
 """Cells each way."""
 CLIP = 0.2
 """No direction in a block counts for more."""
+KIND = PatchKind(filters=192, peaks=0)
+"""Means alone, as the field has them."""
 
 LEARNERS: dict[str, type["Learner"]] = {}
 """By name, in the order of the table."""
@@ -116,7 +118,7 @@ class Patches(Learner):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.voice = Voice(FEATURES, FEATURES, COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
+        self.voice = Voice(KIND.features, KIND.features, COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
         self.patches: PatchFeatures | None = None
 
     def teach(self, pictures: ImageSet) -> None:
@@ -124,7 +126,7 @@ class Patches(Learner):
             generator = Generator().manual_seed(self.seed)
             chosen = torch.randperm(len(pictures), generator=generator)[:PICTURES_FOR_PATCHES]
             self.augment = Augment.fitted(pictures)
-            self.patches = PatchFeatures(pictures.channels, mirror=True, peaks=False)
+            self.patches = PatchFeatures(pictures.channels, mirror=True, kind=KIND)
             self.patches.draw(self.augment.normalize(pictures.images[chosen]), generator)
         self.voice.add(predict_batched(self.patches, pictures.images, self.augment.normalize), pictures.labels)
         self.discriminants = self.voice.discriminants()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sparc.model_info import ModelInfo
 from sparc.nn.described import StrangenessLayers
+from sparc.nn.patch_numbers import PatchKind
 from sparc.nn.roll import Say
 from sparc.stored_model import Tensors, conv_names, voices
 
@@ -44,7 +45,7 @@ class Linear(NamedTuple):
 class Patches(NamedTuple):
     filters: Floats
     bias: Floats
-    peaks: bool
+    kind: PatchKind
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class FoldedModel:
                 Linear(*voice.discriminants(), say)
                 for voice, say in zip(described.values(), info.roll.voices(), strict=True)
             ],
-            Patches(tensors["common.filters"], tensors["common.bias"], not info.early)
+            Patches(tensors["common.filters"], tensors["common.bias"], info.describes.patches)
             if "common.filters" in tensors
             else None,
             described["common_voice"].strangeness() if "common_voice" in described else None,

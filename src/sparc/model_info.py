@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from sparc.calibration import Check, known_strangeness, limit, temperature
 from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_input import InputShape
+from sparc.nn.eras import ERAS, TODAY, Era
 from sparc.nn.layout import Unit, layer_filters, layout, pooled_features
 from sparc.nn.lite0 import FEATURES as START_FEATURES
-from sparc.nn.patch_numbers import FEATURES
 from sparc.nn.roll import Portion, Roll, Weights
 
 if TYPE_CHECKING:
@@ -87,15 +87,16 @@ class ModelInfo:
     """The classes' names are whole numbers, and are given back as such."""
     start_reason: str = ""
     """Why it was made with its start, or from scratch."""
-    early: bool = False
-    """Made by a version before 7, which described patches by means alone, of twice as many filters, and made up more or
-    less of a start's covariance."""
+    era: int = TODAY
+    """In which it was made, and whose way to describe classes it keeps."""
 
     def __post_init__(self) -> None:
         if not len(self.mean) == len(self.std) == self.shape.channels or not all(value > 0 for value in self.std):
             raise ValueError("there should be a mean and a positive deviation for every channel")
         if self.settings.depth is None:
             raise ValueError("it should say how deep its net is")
+        if self.era not in ERAS:
+            raise ValueError("it should describe classes in a way that there was")
         if not self.settings.describes_all and any(task.seen is None for task in self.tasks):
             raise ValueError("without common features its tasks should have working memories")
         if not self.settings.describes_all and any(check.strangeness for check in self.checks):
@@ -157,18 +158,25 @@ class ModelInfo:
         """How many of them there are that all classes have in common."""
         if self.settings.start != "nothing":
             return START_FEATURES
-        return FEATURES if self.settings.patches else 0
+        return self.describes.patches.features if self.settings.patches else 0
 
     @property
     def common_kept(self) -> int:
         """The same after projection."""
-        return min(FEATURES, self.settings.patches) if self.settings.start == "nothing" else START_FEATURES
+        if self.settings.start != "nothing":
+            return START_FEATURES
+        return min(self.describes.patches.features, self.settings.patches)
+
+    @property
+    def describes(self) -> Era:
+        """How classes are described."""
+        return ERAS[self.era]
 
     def new_net(self, generator: "Generator | None" = None) -> "ChorusNet":
         """A net that has learned none of the tasks."""
         from sparc.methods.sparc.chorus import new_net  # which is torch's: nobody else has to wait for that
 
-        return new_net(self.settings, self.shape.channels, self.shape.image_size, self.flip, generator, self.early)
+        return new_net(self.settings, self.shape.channels, self.shape.image_size, self.flip, generator, self.era)
 
     def grown_net(self) -> "ChorusNet":
         """A net that has room for all that the tasks have taught, and nothing in it but in which order."""

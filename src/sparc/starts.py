@@ -8,7 +8,7 @@ from torch import Tensor
 
 from sparc.methods.sparc.settings import ChorusSettings
 from sparc.nn.lite0_weights import are_installed
-from sparc.nn.patch_numbers import FEATURES
+from sparc.nn.patch_numbers import PATCHES
 from sparc.nn.start_numbers import Start
 from sparc.text import counted
 
@@ -20,7 +20,7 @@ GLANCED = 24
 """Pictures that are looked at to choose a start."""
 GREY = 3.0
 """Colour channels that differ by less, of 255, in the mean over some pictures, are those of grey ones."""
-USUAL = ChorusSettings(patches=FEATURES)
+USUAL = ChorusSettings(patches=PATCHES.features)
 """Settings of a new model. Runs, which count every number that is kept, have fewer features of patches: with 100
 pictures of each of 14 classes of CIFAR-100, 68.0 and 69.3 % of held-out ones are right with 1,024 and all 1,536 (three
 draws), and the covariance has 4 and 9 MB."""

@@ -23,11 +23,10 @@ from sparc.model_info import ModelInfo
 from sparc.nn.described import USUAL_SHRINKAGE, Described
 from sparc.nn.layout import pooled_features
 from sparc.nn.lite0_weights import WeightsError
-from sparc.nn.patch_numbers import PATCH_SHRINKAGE, SIDE, filter_count
-from sparc.nn.start_numbers import START_SHRINKAGE
+from sparc.nn.patch_numbers import PATCH_SHRINKAGE, SIDE
 
 KEY = "sparc-model"
-VERSION = 7
+VERSION = 8
 Tensors = Mapping[str, NDArray[Any]]
 _SETTINGS_1 = frozenset({"width", "depth", "shared", "alpha", "kappa"})
 _SETTINGS_2 = {"inherit": "nothing", "statistics": 0, "mirror": False}
@@ -182,8 +181,10 @@ def _description(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
 
 def _as_now(about: Any, version: int) -> Any:
     """What a file of an older version says of its model, as this version says it."""
-    if not (version < 7 and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
+    if not (version < 8 and isinstance(about, dict) and isinstance(about.get("shape"), dict)):
         return about  # which is refused where it is not as it should be
+    if version == 7:  # said of a model of before that it was early
+        return {**{name: about[name] for name in about if name != "early"}, "era": 6 if about.get("early") else 7}
     if version == 1:  # had the settings among the fields of the model and of its shape
         parts = about, about["shape"]
         model, shape = ({name: part[name] for name in part if name not in _SETTINGS_1} for part in parts)
@@ -196,7 +197,7 @@ def _as_now(about: Any, version: int) -> Any:
     settings = {**settings, **added}
     return {
         **about,
-        "early": True,
+        "era": 6,
         "settings": settings,
         "tasks": _with_seen(tasks, settings.get("inherit")) if version < 5 else tasks,
     }
@@ -244,8 +245,7 @@ def voice_names(info: ModelInfo) -> list[str]:
 
 def voices(info: ModelInfo, tensors: Tensors) -> dict[str, Described]:
     """All statistics of classes, by the names that they go by."""
-    of_start = USUAL_SHRINKAGE if info.early else START_SHRINKAGE
-    common = PATCH_SHRINKAGE if info.settings.start == "nothing" else of_start
+    common = PATCH_SHRINKAGE if info.settings.start == "nothing" else info.describes.start
     return {
         name: Described.of(tensors, name, common if name == "common_voice" else USUAL_SHRINKAGE)
         for name in voice_names(info)
@@ -272,7 +272,7 @@ def expected_tensors(info: ModelInfo, taught_twice: bool = False) -> dict[str, K
         found[f"working.{number}.head.weight"] = (outputs, features), "F32"
         found[f"working.{number}.head.bias"] = (outputs,), "F32"
     if info.settings.patches and info.settings.start == "nothing":
-        count = filter_count(peaks=not info.early)
+        count = info.describes.patches.filters
         found["common.filters"] = (count, info.shape.channels, SIDE, SIDE), "F32"
         found["common.bias"] = (count,), "F32"
     roll = info.roll

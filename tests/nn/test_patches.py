@@ -6,12 +6,13 @@ import torch
 from torch import Generator, Tensor
 
 from sparc.nn import patches as module
-from sparc.nn.patch_numbers import FLAT, ROOT, SIDE, THRESHOLD
+from sparc.nn.eras import ERAS
+from sparc.nn.patch_numbers import FLAT, PATCHES, ROOT, SIDE, THRESHOLD, PatchKind
 from sparc.nn.patches import PatchFeatures
 
 
-def drawn(channels: int = 3, mirror: bool = False, seed: int = 0, peaks: bool = True) -> PatchFeatures:
-    patches = PatchFeatures(channels, mirror, peaks)
+def drawn(channels: int = 3, mirror: bool = False, seed: int = 0, kind: PatchKind = PATCHES) -> PatchFeatures:
+    patches = PatchFeatures(channels, mirror, kind)
     patches.draw(torch.rand(30, channels, 12, 9, generator=Generator().manual_seed(seed)), Generator().manual_seed(0))
     return patches
 
@@ -25,17 +26,19 @@ def by_hand(patches: PatchFeatures, picture: Tensor) -> np.ndarray:
     return np.maximum(np.concatenate((found, -found), axis=2) - THRESHOLD, 0).transpose(2, 0, 1)
 
 
-@pytest.mark.parametrize(("peaks", "filters"), [(True, 96), (False, 192)])
-def test_features_are_what_every_patch_by_itself_has_in_common_with_each_filter(peaks: bool, filters: int) -> None:
-    patches = drawn(peaks=peaks)
+@pytest.mark.parametrize("era", ERAS)
+def test_features_are_what_every_patch_by_itself_has_in_common_with_each_filter(era: int) -> None:
+    kind = ERAS[era].patches
+    patches = drawn(kind=kind)
     picture = torch.rand(3, 13, 10, generator=Generator().manual_seed(1))  # 8 × 5 patches: quarters overlap
     above = by_hand(patches, picture)
     quarters = [above[:, rows, columns] for rows in (slice(4), slice(4, 8)) for columns in (slice(3), slice(2, 5))]
-    pools = (np.mean, np.max) if peaks else (np.mean,)
-    pooled = [np.stack([pool(quarter, axis=(1, 2)) for quarter in quarters], axis=1) for pool in pools]
-    expected = np.sqrt(np.concatenate(pooled) + ROOT)
-    assert len(patches.filters) == filters
-    found = patches(picture[None])[0].view(-1, 4)
+    means = np.stack([quarter.mean((1, 2)) for quarter in quarters], axis=1)
+    cells = {0: [], 1: [above], 2: quarters}[kind.peaks]
+    peaks = [np.stack([cell.max((1, 2)) for cell in cells], axis=1).ravel()] if cells else []
+    expected = np.sqrt(np.concatenate([means.ravel(), *peaks]) + ROOT)
+    found = patches(picture[None])[0]
+    assert len(found) == kind.features
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert expected.std() > 0.01
 

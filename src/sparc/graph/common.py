@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sparc.folded import Patches
 from sparc.graph.builder import Graph
 from sparc.nn import lite0
-from sparc.nn.patch_numbers import FEATURES, FLAT, ROOT, THRESHOLD
+from sparc.nn.patch_numbers import FLAT, ROOT, THRESHOLD
 from sparc.nn.roll import GRID
 from sparc.nn.start_numbers import ROOT as START_ROOT
 
@@ -36,10 +36,14 @@ def _halves(side: int) -> NDArray[np.float32]:
     return found
 
 
-def peaks(graph: Graph, name: str, x: str, sides: Sequence[int]) -> str:
-    """The most that there is in each quarter of a map, where quarters lie as `quarters` has them."""
+def peaks(graph: Graph, name: str, x: str, sides: Sequence[int], cells: int) -> str:
+    """The most that there is in each cell of a grid over a map, where cells lie as those of `quarters` do."""
     return graph.node(
-        name, "MaxPool", x, kernel_shape=[-(-side // GRID) for side in sides], strides=[side // GRID for side in sides]
+        name,
+        "MaxPool",
+        x,
+        kernel_shape=[-(-side // cells) for side in sides],
+        strides=[side // cells for side in sides],
     )
 
 
@@ -64,14 +68,15 @@ def patch_features(graph: Graph, name: str, x: str, patches: Patches, image_size
     both = graph.node(f"{name}.both", "Concat", found, graph.node(f"{name}.opposite", "Neg", found), axis=1)
     both = graph.node(f"{name}.above", "Relu", graph.shifted(f"{name}.threshold", both, -THRESHOLD))
     sides = [side - size + 1 for side, size in zip(image_size, filters.shape[2:], strict=True)]
-    told = quarters(graph, f"{name}.quarters", both, sides)
-    if patches.peaks:
-        told = graph.node(f"{name}.told", "Concat", told, peaks(graph, f"{name}.peaks", both, sides), axis=1)
+    told = graph.node(f"{name}.means", "Flatten", quarters(graph, f"{name}.quarters", both, sides))
+    if patches.kind.peaks:
+        most = peaks(graph, f"{name}.most", both, sides, patches.kind.peaks)
+        told = graph.node(f"{name}.told", "Concat", told, graph.node(f"{name}.peaks", "Flatten", most), axis=1)
     rooted = graph.shifted(f"{name}.rooted", told, ROOT)
     root = graph.node(f"{name}.root", "Sqrt", rooted)
     if not mirror:
-        return graph.node(f"{name}.features", "Flatten", root)
-    halves = graph.reshaped(f"{name}.halves", root, 2, -1, FEATURES)
+        return root
+    halves = graph.reshaped(f"{name}.halves", root, 2, -1, patches.kind.features)
     return graph.node(f"{name}.features", "ReduceMean", halves, axes=[0], keepdims=0)
 
 

@@ -16,15 +16,15 @@ from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from sparc.nn.described import COMMON_SEED, USUAL_SHRINKAGE, Shrinkage, projection
+from sparc.nn.eras import ERAS, TODAY
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import pooled_features
-from sparc.nn.patch_numbers import FEATURES, PATCH_SHRINKAGE
+from sparc.nn.patch_numbers import PATCH_SHRINKAGE
 from sparc.nn.patches import PatchFeatures
 from sparc.nn.readout import Layer, Readout, pooled
 from sparc.nn.roll import ENOUGH, Portion, Roll, Weights
 from sparc.nn.sparc import SparcNet, WorkingMemory
 from sparc.nn.start import StartFeatures
-from sparc.nn.start_numbers import START_SHRINKAGE
 from sparc.nn.strangeness import Strangeness
 from sparc.nn.weighing import weigh
 
@@ -109,10 +109,10 @@ class ChorusNet(SparcNet):
         mirror: bool = False,
         patches: int = 960,
         start: StartFeatures | None = None,
-        early: bool = False,
+        era: int = TODAY,
     ) -> None:
-        """With a `start` its features are the common ones, not those of patches. What is `early` describes classes as
-        versions before 7 of model files did.
+        """With a `start` its features are the common ones, not those of patches. Classes are described as in an
+        `era`.
         """
         super().__init__(channels, image_size, width, depth, shared, generator)
         self.statistics = statistics
@@ -124,12 +124,11 @@ class ChorusNet(SparcNet):
         self.common: CommonFeatures | None = start
         self.common_voice: Voice | None = None
         if start is not None:
-            shrinkage = USUAL_SHRINKAGE if early else START_SHRINKAGE
             kept = start.features
-            self.common_voice = Voice(kept, kept, seed=COMMON_SEED, scaled=False, shrinkage=shrinkage)
+            self.common_voice = Voice(kept, kept, seed=COMMON_SEED, scaled=False, shrinkage=ERAS[era].start)
         elif patches:
-            self.common = PatchFeatures(channels, mirror, peaks=not early)
-            self.common_voice = Voice(FEATURES, patches, seed=COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
+            self.common = PatchFeatures(channels, mirror, ERAS[era].patches)
+            self.common_voice = Voice(self.common.kind.features, patches, seed=COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
 
     @property
     def classes(self) -> int:

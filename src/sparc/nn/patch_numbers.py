@@ -1,12 +1,12 @@
 """Numbers of the features of patches, which the net and the graph that answers without torch share."""
 
+from typing import NamedTuple
+
 from sparc.nn.described import Shrinkage
 from sparc.nn.roll import GRID
 
 SIDE = 6
 """Pixels of a patch each way."""
-FEATURES = 1536
-"""Of a picture."""
 PATCH_SHRINKAGE = Shrinkage(half_at=6.0)
 """These features' covariance is less in need of being made up than that of trained ones."""
 FLAT = 0.03
@@ -17,8 +17,18 @@ ROOT = 0.01
 """Added before the square root, which is too steep at 0."""
 
 
-def filter_count(peaks: bool) -> int:
-    """How many there are: each of a picture's quarters has of each, and of its opposite, a mean, and with `peaks` a
-    peak as well.
-    """
-    return FEATURES // GRID**2 // (4 if peaks else 2)
+class PatchKind(NamedTuple):
+    """What is told of a picture: how much each of its quarters has of each filter, and of its opposite, in the mean."""
+
+    filters: int = 144
+    peaks: int = 1
+    """The most that there is of each is told as well, in the cells of a grid with so many each way; 1 is the whole
+    picture, and 0 none."""
+
+    @property
+    def features(self) -> int:
+        """Of a picture."""
+        return 2 * self.filters * (GRID**2 + self.peaks**2)
+
+
+PATCHES = PatchKind()

@@ -11,7 +11,6 @@ from rich.text import Text
 from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, Model, ModelInfo
 from sparc.nn.lite0 import FEATURES as START_FEATURES
-from sparc.nn.patch_numbers import filter_count
 from sparc.predictor import USUAL_SHARE
 from sparc.report.labels import size
 from sparc.report.plain_table import plain_table
@@ -276,7 +275,7 @@ def _method(model: Model) -> Iterator[str]:
     if settings.patches:
         yield f"All classes are described by their means, and one covariance for all, in {settings.patches:,} features"
         yield "of patches, which nobody trains: how much a picture has in common with"
-        yield f"{filter_count(peaks=not info.early)} averages of small patches of the first task's pictures."
+        yield f"{info.describes.patches.filters} averages of small patches of the first task's pictures."
     if info.tasks and all(task.seen is None for task in info.tasks):
         yield "Pictures were too few for more, so nothing was trained."
         return

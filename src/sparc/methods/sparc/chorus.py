@@ -25,6 +25,7 @@ from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.settings import ChorusSettings, SparcSettings
 from sparc.methods.sparc.sparc import SPARC
 from sparc.nn.chorus import ChorusNet
+from sparc.nn.eras import TODAY
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.nn.patches import PatchFeatures
@@ -48,13 +49,13 @@ def new_net(
     image_size: tuple[int, int],
     flip: bool,
     generator: Generator | None = None,
-    early: bool = False,
+    era: int = TODAY,
 ) -> ChorusNet:
     """A net that has learned nothing yet; `flip` says whether mirror images are learned from."""
     settings.check_channels(channels)
     shape = (channels, image_size, settings.width, settings.depth, settings.shared)
     start = StartFeatures.named(settings.start, settings.start_size)
-    described = settings.statistics, settings.mirrors(flip), settings.patches, start, early
+    described = settings.statistics, settings.mirrors(flip), settings.patches, start, era
     return ChorusNet(*shape, generator, *described)
 
 
