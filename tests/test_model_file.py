@@ -25,6 +25,7 @@ from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores
+from sparc.stored_model import count_statistics, parameter_counts
 from tests.examples import blobs
 from tests.models import INFO, learned_task, untaught
 
@@ -138,6 +139,8 @@ def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
     assert again.version == 8
     assert again.info.checks
     assert np.array_equal(scores(again, images), scores(longer, images))
+    assert parameter_counts(again.info) == again.net.parameter_counts()
+    assert count_statistics(again.info) == again.net.count_statistics()
 
 
 def test_a_newer_version(path: Path) -> None:

@@ -13,7 +13,7 @@ from sparc.files import check_output, locked
 from sparc.model_file import Model, of_stored, save
 from sparc.model_info import LearnedTask, ModelInfo, is_number
 from sparc.onnx_model import drop_graph
-from sparc.stored_model import read
+from sparc.stored_model import parameters_added, read
 from sparc.train import seeded
 
 Kind = Literal["class", "task"]
@@ -60,7 +60,7 @@ def forget(model: Model, classes: Collection[str] = (), tasks: Collection[str] =
 
 def what_remains(before: Model, after: Model) -> list[str]:
     """What is gone and what is not, a line each."""
-    added = before.parameters_added()
+    added = parameters_added(before.info)
     left = {task.name: task for task in after.info.tasks}
     lines = []
     for index, task in enumerate(before.info.tasks):

@@ -91,12 +91,6 @@ class Model:
         except NoRuntimeError:
             return self
 
-    def parameters_added(self) -> list[int]:
-        """By each task: its working memory and its head."""
-        counts = self.net.parameter_counts()
-        added = map(sum, zip(counts.tasks, counts.heads, strict=True))
-        return [0 if task.seen is None else next(added) for task in self.info.tasks]
-
 
 def save(model: Model, path: Path) -> None:
     tensors = tensors_of(model.net)

@@ -5,6 +5,7 @@ No code is ever executed from it, and nothing in it is believed before it was ch
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from sparc.errors import InputError
 from sparc.from_json import build
 from sparc.model_info import ModelInfo
 from sparc.nn.described import USUAL_SHRINKAGE, Described
-from sparc.nn.layout import pooled_features
+from sparc.nn.layout import ParameterCounts, pooled_features
 from sparc.nn.lite0_weights import WeightsError
 from sparc.nn.patch_numbers import PATCH_SHRINKAGE, SIDE
 
@@ -36,6 +37,8 @@ _SETTINGS_3 = {"patches": 0}
 _SETTINGS_6 = {"weigh": False}
 """The same of versions 4 to 6."""
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+_STATE_OF_NORMS = frozenset({"running_mean", "running_var", "num_batches_tracked"})
+_STATISTICS = frozenset({"common", "common_voice", "voices"})
 Kind = tuple[tuple[int, ...], str]
 """A tensor's shape, and its numbers' type as safetensors calls it."""
 
@@ -55,6 +58,10 @@ class StoredModel:
     """What the file says that `digest_of` its content is."""
     parts: Mapping[str, Any]
     """Of each tensor the shape, the type and the bytes, by the name that it has in the file."""
+
+    def check(self) -> None:
+        """Refuse weights that are damaged, or are not those of the net that is described."""
+        assert self.tensors.keys() == expected_tensors(self.info).keys()
 
     @cached_property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -290,6 +297,33 @@ def expected_tensors(info: ModelInfo, taught_twice: bool = False) -> dict[str, K
         found[f"{name}.gaussians.means"] = (len(classes), kept), "F64"
         found[f"{name}.gaussians.scatters"] = (1, kept * (kept + 1) // 2), "F64"
     return found
+
+
+def parameter_counts(info: ModelInfo) -> ParameterCounts:
+    """Of the net of a description, by the names and shapes of its tensors."""
+    memories = [0] * sum(task.seen is not None for task in info.tasks)
+    heads, semantic = [*memories], 0
+    for name, (shape, _) in expected_tensors(info).items():
+        owner, *rest = name.split(".")
+        if owner == "semantic":
+            semantic += math.prod(shape)
+        elif owner == "working" and rest[-1] not in _STATE_OF_NORMS:
+            owners = heads if rest[1] == "head" else memories
+            owners[int(rest[0])] += math.prod(shape)
+    return ParameterCounts(tuple(memories), tuple(heads), semantic)
+
+
+def count_statistics(info: ModelInfo) -> int:
+    """How many numbers describe classes, or patches; seeds do not."""
+    kept = expected_tensors(info).items()
+    return sum(math.prod(shape) for name, (shape, _) in kept if shape and name.split(".")[0] in _STATISTICS)
+
+
+def parameters_added(info: ModelInfo) -> list[int]:
+    """By each task: its working memory and its head."""
+    counts = parameter_counts(info)
+    added = map(sum, zip(counts.tasks, counts.heads, strict=True))
+    return [0 if task.seen is None else next(added) for task in info.tasks]
 
 
 def conv_names(count: int) -> list[str]:

@@ -58,3 +58,12 @@ def percent(value: float | None, digits: int = 2) -> str:
     ('81.23', '–')
     """
     return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def size(count: float) -> str:
+    """A number of bytes for people.
+
+    >>> size(1_234_567), size(34_567), size(0)
+    ('1.2 MB', '35 kB', '0 kB')
+    """
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

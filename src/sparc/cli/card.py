@@ -5,8 +5,8 @@ from pathlib import Path
 
 from sparc.cli.parse import ModelFile, parse
 from sparc.files import check_output, write_atomic
-from sparc.model_file import load
 from sparc.report.model_card import card
+from sparc.stored_model import read
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,9 @@ class Card:
 
 def main(arguments: list[str]) -> int:
     given = parse(Card, "card", __doc__, arguments)
-    text = card(load(given.model), given.model)
+    model = read(given.model)
+    model.check()
+    text = card(model, given.model)
     if given.out is None:
         print(text, end="")
         return 0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from sparc.cli.parse import ModelFile, parse
-from sparc.model_file import load
 from sparc.report.model_card import facts, tables
+from sparc.stored_model import read
 from sparc.text import one_line
 
 
@@ -22,7 +22,8 @@ class Inspect:
 
 def main(arguments: list[str]) -> int:
     given = parse(Inspect, "inspect", __doc__, arguments)
-    model = load(given.model)
+    model = read(given.model)
+    model.check()
     if given.json:
         whole = {"whole": True} if given.check else {}
         print(json.dumps({**facts(model, given.model), **whole}))

@@ -25,6 +25,7 @@ from sparc.predictor import USUAL_SHARE, why_not
 from sparc.report.model_card import start_of
 from sparc.report.plain_table import plain_table
 from sparc.starts import USUAL, StartChoice
+from sparc.stored_model import parameters_added
 from sparc.text import one_line, percent
 
 
@@ -176,7 +177,7 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     if model.info.limit(USUAL_SHARE) is None:
         console.print(f"“None of these” is not said yet: {why_not(model.info)}", highlight=False, soft_wrap=True)
     if task.seen is not None:
-        facts.add_row("parameters added", f"{model.parameters_added()[-1]:,}")
+        facts.add_row("parameters added", f"{parameters_added(model.info)[-1]:,}")
     facts.add_row("bytes added", f"{size - size_before:,}")
     facts.add_row("file size in bytes", f"{size:,}")
     console.print(facts)

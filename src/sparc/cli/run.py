@@ -27,8 +27,9 @@ from sparc.experiment import (
     usual_recipe,
 )
 from sparc.methods import METHODS
+from sparc.report.plain_table import parameters_table
 from sparc.report.run_png import draw
-from sparc.report.tables import matrix_table, metrics_table, parameters_table, seeds_table, summary
+from sparc.report.tables import matrix_table, metrics_table, seeds_table, summary
 from sparc.text import one_line
 
 DEFAULT_METHOD = "sparc"

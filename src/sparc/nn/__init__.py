@@ -7,8 +7,9 @@ from sparc.lazy import lazily
 if TYPE_CHECKING:
     from sparc.nn.backbone import Backbone, SeparableNet, new_backbone
     from sparc.nn.growing import GrowingNet
+    from sparc.nn.layout import ParameterCounts
     from sparc.nn.resnet import ResNet
-    from sparc.nn.sparc import ParameterCounts, SemanticMemory, SparcNet, WorkingMemory
+    from sparc.nn.sparc import SemanticMemory, SparcNet, WorkingMemory
 
 __all__ = [
     "Backbone",
@@ -28,6 +29,7 @@ __getattr__ = lazily(
         **dict.fromkeys(("Backbone", "SeparableNet", "new_backbone"), "backbone"),
         "GrowingNet": "growing",
         "ResNet": "resnet",
-        **dict.fromkeys(("ParameterCounts", "SemanticMemory", "SparcNet", "WorkingMemory"), "sparc"),
+        "ParameterCounts": "layout",
+        **dict.fromkeys(("SemanticMemory", "SparcNet", "WorkingMemory"), "sparc"),
     },
 )

@@ -23,6 +23,21 @@ class Unit:
     stride: int
 
 
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Who owns how many parameters."""
+
+    tasks: tuple[int, ...]
+    """Of each working memory, its head left out."""
+    heads: tuple[int, ...]
+    """Of each task's head."""
+    semantic: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.tasks) + sum(self.heads) + self.semantic
+
+
 def layer_filters(width: float, depth: int) -> list[int]:
     """Filters of each layer: 64 at width 1, doubled from layer to layer.
 

@@ -6,7 +6,6 @@ point-wise filters in every one of its layers.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -17,23 +16,8 @@ from sparc.errors import InputError
 from sparc.nn.functions import channels_last, two_of_each
 from sparc.nn.growing import Freezable
 from sparc.nn.head import Head, count_parameters
-from sparc.nn.layout import BLOCKS, Unit, layer_filters, layout, suitable_depth
+from sparc.nn.layout import BLOCKS, ParameterCounts, Unit, layer_filters, layout, suitable_depth
 from sparc.nn.separable import SeparableConv, new_pointwise
-
-
-@dataclass(frozen=True)
-class ParameterCounts:
-    """Who owns how many parameters."""
-
-    tasks: tuple[int, ...]
-    """Of each working memory, its head left out."""
-    heads: tuple[int, ...]
-    """Of each task's head."""
-    semantic: int
-
-    @property
-    def total(self) -> int:
-        return sum(self.tasks) + sum(self.heads) + self.semantic
 
 
 class SemanticMemory(nn.Module):

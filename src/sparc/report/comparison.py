@@ -12,8 +12,8 @@ from sparc.experiment.config import differing, flat_settings
 from sparc.experiment.folder import Run
 from sparc.experiment.result import Matrix, Result, Setting, numbers
 from sparc.metrics import stage_accuracies
-from sparc.report.labels import METRIC_MEANINGS, METRIC_SYMBOLS, SETTING_TITLES, size
-from sparc.text import one_line, percent
+from sparc.report.labels import METRIC_MEANINGS, METRIC_SYMBOLS, SETTING_TITLES
+from sparc.text import one_line, percent, size
 
 LONGEST_LABEL = 60
 BUDGET = ("epochs", "width", "depth", "backbone", "buffer_size")

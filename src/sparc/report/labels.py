@@ -28,12 +28,3 @@ METRIC_MEANINGS = {
     "trade_off": "harmonic mean of stability and plasticity",
 }
 SETTING_TITLES: dict[Setting, str] = {"class_il": "Class-IL", "task_il": "Task-IL"}
-
-
-def size(count: float) -> str:
-    """A number of bytes for people.
-
-    >>> size(1_234_567), size(34_567), size(0)
-    ('1.2 MB', '35 kB', '0 kB')
-    """
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"

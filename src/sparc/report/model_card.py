@@ -4,19 +4,19 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Protocol
 
 from rich.table import Table
 from rich.text import Text
 
 from sparc.methods.sparc.settings import ChorusSettings
-from sparc.model_file import LearnedTask, Model, ModelInfo
+from sparc.model_info import LearnedTask, ModelInfo
 from sparc.nn.lite0 import FEATURES as START_FEATURES
 from sparc.predictor import USUAL_SHARE
-from sparc.report.labels import size
-from sparc.report.plain_table import plain_table
+from sparc.report.plain_table import parameters_table, plain_table
 from sparc.report.reliability import calibration_error_of, none_of_these, probabilities, reliability, unknown_pictures
-from sparc.report.tables import parameters_table
-from sparc.text import counted, markdown, one_line, percent
+from sparc.stored_model import count_statistics, parameter_counts, parameters_added
+from sparc.text import counted, markdown, one_line, percent, size
 
 FEW = 5
 """Names that a table lists before it says how many more there are."""
@@ -27,7 +27,17 @@ PAPER = (
 )
 
 
-def facts(model: Model, path: Path) -> dict[str, object]:
+class Known(Protocol):
+    """A model, or what lies in its file: all of it is told without torch."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def version(self) -> int: ...
+
+
+def facts(model: Known, path: Path) -> dict[str, object]:
     """All that is known of a model, for machines."""
     info = model.info
     tasks = [
@@ -39,7 +49,7 @@ def facts(model: Model, path: Path) -> dict[str, object]:
             "pictures": sum(task.pictures),
             "parameters_added": added,
         }
-        for task, added in zip(info.tasks, model.parameters_added(), strict=True)
+        for task, added in zip(info.tasks, parameters_added(model.info), strict=True)
     ]
     return {
         "path": str(path),
@@ -60,19 +70,19 @@ def facts(model: Model, path: Path) -> dict[str, object]:
         "calibration_error_before": calibration_error_of(info, "before"),
         "calibration_error": calibration_error_of(info, "after"),
         "share_of_forgotten_tasks": forgotten_share(info),
-        "parameters": {**_by_owner(model), "all": sum(_by_owner(model).values())},
+        "parameters": {**_by_owner(model.info), "all": sum(_by_owner(model.info).values())},
     }
 
 
-def tables(model: Model, path: Path) -> list[Table]:
+def tables(model: Known, path: Path) -> list[Table]:
     """The same for a terminal, with long lists shortened."""
     shown = [_overview(model, path)]
     if model.info.tasks:
         shown += [_accuracies(model.info), _learning(model)]
-    return [*shown, parameters_table(_by_owner(model))]
+    return [*shown, parameters_table(_by_owner(model.info))]
 
 
-def card(model: Model, path: Path) -> str:
+def card(model: Known, path: Path) -> str:
     """A model card in Markdown. It depends on nothing but the file."""
     parts = [_what_it_is(model, path), _what_it_knows(model.info), *reliability(model.info)]
     parts += [_how_it_was_trained(model, path), _use(path), _limits(model.info)]
@@ -104,11 +114,11 @@ def shortened(names: Sequence[str], most: int = FEW) -> str:
     return f"{', '.join(map(one_line, names[:most]))} … and {len(names) - most:,} more"
 
 
-def _by_owner(model: Model) -> dict[str, int]:
-    statistics = {"statistics": model.net.count_statistics()}
-    if not _trains(model.info):
+def _by_owner(info: ModelInfo) -> dict[str, int]:
+    statistics = {"statistics": count_statistics(info)}
+    if not _trains(info):
         return statistics
-    counts = model.net.parameter_counts()
+    counts = parameter_counts(info)
     memories = {"semantic memory": counts.semantic, "working memories": sum(counts.tasks)}
     return {**memories, "heads": sum(counts.heads), **statistics}
 
@@ -128,7 +138,7 @@ def _trains(info: ModelInfo) -> bool:
     return info.settings.start == "nothing"
 
 
-def _overview(model: Model, path: Path) -> Table:
+def _overview(model: Known, path: Path) -> Table:
     info = model.info
     rows = {
         "classes": f"{counted(len(info.classes), 'class', 'classes')} in {counted(len(info.tasks), 'task')}",
@@ -150,7 +160,7 @@ def _overview(model: Model, path: Path) -> Table:
     return table
 
 
-def _of_a_net(model: Model) -> dict[str, str]:
+def _of_a_net(model: Known) -> dict[str, str]:
     info, settings = model.info, model.info.settings
     return {
         "mean of each channel": _numbers(info.mean),
@@ -160,8 +170,14 @@ def _of_a_net(model: Model) -> dict[str, str]:
         "α, kept at a consolidation": f"{settings.alpha:g}",
         "κ, largest activation of a head": f"{settings.kappa:g}",
         "a working memory starts": _STARTS[settings.inherit],
-        "mirror images": "learned, and looked at" if model.net.mirror else "learned" if info.flip else "not learned",
+        "mirror images": _of_mirrors(info),
     }
+
+
+def _of_mirrors(info: ModelInfo) -> str:
+    if info.settings.mirrors(info.flip):
+        return "learned, and looked at"
+    return "learned" if info.flip else "not learned"
 
 
 def _accuracies(info: ModelInfo) -> Table:
@@ -174,7 +190,7 @@ def _accuracies(info: ModelInfo) -> Table:
     return table
 
 
-def _learning(model: Model) -> Table:
+def _learning(model: Known) -> Table:
     of_memories = ("epochs", "parameters added", "share in\nsemantic") if _trains(model.info) else ()
     table = plain_table("Learning", "task", "learned", "seconds", *of_memories)
     for task, *numbers in _numbers_of_tasks(model):
@@ -182,14 +198,14 @@ def _learning(model: Model) -> Table:
     return table
 
 
-def _numbers_of_tasks(model: Model) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
+def _numbers_of_tasks(model: Known) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
     """How long each took to learn, and what came of its working memory where such are trained."""
-    for task, added in zip(model.info.tasks, model.parameters_added(), strict=True):
+    for task, added in zip(model.info.tasks, parameters_added(model.info), strict=True):
         of_memory = (f"{task.epochs:,}", f"{added:,}", f"{task.share_in_semantic:.1%}")
         yield task, f"{task.seconds:,.1f}", *(of_memory if _trains(model.info) else ())
 
 
-def _what_it_is(model: Model, path: Path) -> str:
+def _what_it_is(model: Known, path: Path) -> str:
     info = model.info
     known = (
         f"It knows {counted(len(info.classes), 'class', 'classes')}, learned in {counted(len(info.tasks), 'task')} "
@@ -239,7 +255,7 @@ def _described(settings: ChorusSettings) -> str:
     return f"{settings.statistics:,} of each memory, {settings.patches:,} of patches"
 
 
-def _how_it_was_trained(model: Model, path: Path) -> str:
+def _how_it_was_trained(model: Known, path: Path) -> str:
     info, settings = model.info, model.info.settings
     net = (
         f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
@@ -250,8 +266,8 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
         "",
         " ".join(_method(model)),
         "",
-        f"The file has {size(path.stat().st_size)} and {sum(_by_owner(model).values()):,} parameters: "
-        + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model).items())
+        f"The file has {size(path.stat().st_size)} and {sum(_by_owner(model.info).values()):,} parameters: "
+        + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model.info).items())
         + (net if _trains(info) else "")
         + f". The seed is {info.seed}.",
     ]
@@ -262,7 +278,7 @@ def _how_it_was_trained(model: Model, path: Path) -> str:
     return "\n".join(lines)
 
 
-def _method(model: Model) -> Iterator[str]:
+def _method(model: Known) -> Iterator[str]:
     info, settings = model.info, model.info.settings
     is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.describes_all
     method = "SPARC" if is_sparc else "Chorus, which builds on SPARC"
@@ -291,7 +307,7 @@ def _method(model: Model) -> Iterator[str]:
         yield "When a task ends, every working memory there is describes the task's classes by their means in up to"
         yield f"{settings.statistics:,} features of its own and by one covariance for all classes; these and the heads"
         yield "answer together."
-    if model.net.mirror:
+    if settings.mirrors(info.flip):
         yield "Features are the mean over a picture and its mirror image."
 
 

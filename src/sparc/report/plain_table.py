@@ -1,5 +1,7 @@
 """The one kind of table that verbs print."""
 
+from collections.abc import Mapping
+
 from rich import box
 from rich.table import Table
 
@@ -17,4 +19,12 @@ def plain_table(title: str, first: str, *columns: str, words: bool = False) -> T
     table.add_column(first)
     for column in columns:
         table.add_column(column, justify="left" if words else "right")
+    return table
+
+
+def parameters_table(owners: Mapping[str, int]) -> Table:
+    table = plain_table("Parameters", "owner", "number")
+    for owner, count in owners.items():
+        table.add_row(owner, f"{count:,}")
+    table.add_row("[bold]all", f"[bold]{sum(owners.values()):,}")
     return table

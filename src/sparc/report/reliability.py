@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from sparc.calibration import calibration_error, together
-from sparc.model_file import ModelInfo
+from sparc.model_info import ModelInfo
 from sparc.predictor import USUAL_SHARE, why_not
 
 WIDTH = 40

@@ -1,6 +1,6 @@
 """Tables for a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import mean
 
@@ -57,14 +57,6 @@ def metrics_table(result: Result) -> Table:
     if shares is not None and len(shares) <= MAX_COLUMNS:
         table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
     table.add_row("A_T per million parameters ↑", percent(result.efficiency), "")
-    return table
-
-
-def parameters_table(owners: Mapping[str, int]) -> Table:
-    table = plain_table("Parameters", "owner", "number")
-    for owner, count in owners.items():
-        table.add_row(owner, f"{count:,}")
-    table.add_row("[bold]all", f"[bold]{sum(owners.values()):,}")
     return table
 
 
