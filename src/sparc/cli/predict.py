@@ -151,7 +151,9 @@ def _print_table(found: Sequence[Prediction]) -> None:
             table.add_row(shown, Text("none of these; most like", style="yellow"), "")
         for rank, (name, probability) in enumerate(prediction.classes):
             first = rank == 0 and prediction.is_known
-            table.add_row(shown if first else "", Text(one_line(name)), f"{probability:.1%}")
+            # How sure it would be if it had to be one of these says nothing of a picture that is none of them.
+            sure = f"{probability:.1%}" if prediction.is_known else ""
+            table.add_row(shown if first else "", Text(one_line(name)), sure)
     Console().print(table)
 
 

@@ -4,8 +4,9 @@ Coates, Lee and Ng, "An Analysis of Single-Layer Networks in Unsupervised Featur
 of many whitened patches that are alike, so no piece of a picture is kept. They are the same for all classes of all
 tasks, and classes which were never seen together can be compared in them. On held-out pictures of 60 classes of
 CIFAR-100, in 768 features, 51 % are named right by discriminants; 49 % with single patches as filters, 45 % with random
-directions, and 4 points less where every second place is left out. The most that a quarter has of half as many filters
-is told beside the means.
+directions, and 4 points less where every second place is left out. The most that the whole of a picture has of a filter
+is told beside the means: with 100 and 20 pictures of each of 14 classes 69.4 and 57.2 % are right so, with 144 filters,
+68.6 and 56.9 with 96 and the most of each quarter, and 68.8 and 54.8 by the means of 192 alone (four draws).
 
 Shapes: B batch, C channels, N filters.
 """
