@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,6 @@ from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import LearnedTask, load, save
 from sparc.model_input import InputShape
 from sparc.predictor import scores
-from sparc.stored_model import count_statistics, parameter_counts
 from tests.examples import blobs
 from tests.models import INFO, learned_task, untaught
 
@@ -97,50 +95,6 @@ def test_a_file_that_was_cut_off(path: Path, share: float) -> None:
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(InputError, match=r"pets\.sparc (is not a model, or was cut off|cannot be read)"):
         load(path)
-
-
-SPARC: dict[str, Any] = {"inherit": "nothing", "statistics": 0, "mirror": False}
-
-
-@pytest.mark.parametrize(
-    ("version", "flip", "last", "settings", "answers"),
-    [
-        (1, False, "class 3", SPARC, [2.37512398, -1.01148891, 1.69561183, 0.97118556]),
-        (2, True, "d", SPARC, [3.60933685, 17.75855064, 0.87622619, 0.40951219]),
-        (3, True, "d", {"statistics": 6}, [-0.10989904, 13.80389309, 0.33870265, -1.6481055]),
-        (5, True, "d", {"statistics": 6, "patches": 6}, [-0.63649642, -19.70827866, -0.76790428, -4.2740016]),
-        (
-            7,
-            True,
-            "d",
-            {"statistics": 6, "patches": 6, "weigh": True},
-            [-0.69535309, -37.74766922, -0.69182587, -21.8799324],
-        ),
-    ],
-)
-def test_a_file_of_an_older_version_answers_as_it_did_and_goes_on(
-    tmp_path: Path, version: int, flip: bool, last: str, settings: dict[str, Any], answers: list[float]
-) -> None:
-    old = load(Path(__file__).with_name(f"version-{version}.sparc"))
-    assert old.version == version
-    assert old.info.settings == ChorusSettings(
-        width=1 / 16, depth=1, alpha=0.9, kappa=4.0, **{"patches": 0, "weigh": False, **settings}
-    )
-    assert old.info.era == max(6, version)
-    assert old.info.shape == InputShape(1, (8, 8))
-    assert (old.info.seed, old.info.flip, old.info.classes[-1]) == (7, flip, last)
-    images = blobs(1, 4, seed=3).images
-    np.testing.assert_allclose(scores(old, images)[0], answers, rtol=1e-5, atol=1e-5)
-    pictures = replace(blobs(4, 2, seed=1), class_names=("class 8", "class 9"))
-    longer = learn(old, Splits(pictures, pictures), "third", replace(Chorus.recipe, epochs=1))
-    save(longer, tmp_path / "new.sparc")
-    again = load(tmp_path / "new.sparc")
-    assert again.info == longer.info
-    assert again.version == 8
-    assert again.info.checks
-    assert np.array_equal(scores(again, images), scores(longer, images))
-    assert parameter_counts(again.info) == again.net.parameter_counts()
-    assert count_statistics(again.info) == again.net.count_statistics()
 
 
 def test_a_newer_version(path: Path) -> None:

@@ -30,7 +30,7 @@ from sparc.model_input import InputShape
 from sparc.nn.lite0_weights import PACKAGE
 from sparc.nn.roll import ENOUGH
 from sparc.onnx_model import OnnxModel
-from sparc.stored_model import expected_tensors
+from sparc.stored_model import count_statistics, expected_tensors, parameter_counts
 from tests.models import INFO
 from tests.test_export import model as taught_model
 
@@ -94,7 +94,7 @@ def test_many_memories(tmp_path: Path, count: int, enough: int) -> None:
     check_alike(tmp_path / "many.sparc", pictures(9))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 5])
+@pytest.mark.parametrize("version", [1, 2, 3, 5, 7])
 def test_files_of_older_versions(version: int) -> None:
     path = Path(__file__).with_name(f"version-{version}.sparc")
     check_alike(path, pictures(40, 1, (8, 8)))
@@ -130,6 +130,8 @@ def test_what_a_file_should_hold_is_what_a_net_holds() -> None:
         assert expected_tensors(model.info) == {
             name: (tuple(value.shape), kinds[value.dtype]) for name, value in held.items()
         }
+        assert parameter_counts(model.info) == model.net.parameter_counts()
+        assert count_statistics(model.info) == model.net.count_statistics()
 
 
 def in_a_process(*arguments: str) -> tuple[list[object], set[str]]:

@@ -29,8 +29,8 @@ BLOCK = 2
 """Cells each way."""
 CLIP = 0.2
 """No direction in a block counts for more."""
-KIND = PatchKind(filters=192, peaks=0)
-"""Means alone, as the field has them."""
+MEANS_ALONE = PatchKind(filters=192, peaks=0)
+"""As the field has them."""
 
 LEARNERS: dict[str, type["Learner"]] = {}
 """By name, in the order of the table."""
@@ -118,7 +118,7 @@ class Patches(Learner):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.voice = Voice(KIND.features, KIND.features, COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
+        self.voice = Voice(MEANS_ALONE.features, MEANS_ALONE.features, COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
         self.patches: PatchFeatures | None = None
 
     def teach(self, pictures: ImageSet) -> None:
@@ -126,7 +126,7 @@ class Patches(Learner):
             generator = Generator().manual_seed(self.seed)
             chosen = torch.randperm(len(pictures), generator=generator)[:PICTURES_FOR_PATCHES]
             self.augment = Augment.fitted(pictures)
-            self.patches = PatchFeatures(pictures.channels, mirror=True, kind=KIND)
+            self.patches = PatchFeatures(pictures.channels, mirror=True, kind=MEANS_ALONE)
             self.patches.draw(self.augment.normalize(pictures.images[chosen]), generator)
         self.voice.add(predict_batched(self.patches, pictures.images, self.augment.normalize), pictures.labels)
         self.discriminants = self.voice.discriminants()

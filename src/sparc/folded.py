@@ -87,7 +87,7 @@ class FoldedModel:
                 Linear(*voice.discriminants(), say)
                 for voice, say in zip(described.values(), info.roll.voices(), strict=True)
             ],
-            Patches(tensors["common.filters"], tensors["common.bias"], info.describes.patches)
+            Patches(tensors["common.filters"], tensors["common.bias"], info.its_era.patches)
             if "common.filters" in tensors
             else None,
             described["common_voice"].strangeness() if "common_voice" in described else None,

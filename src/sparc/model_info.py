@@ -158,25 +158,25 @@ class ModelInfo:
         """How many of them there are that all classes have in common."""
         if self.settings.start != "nothing":
             return START_FEATURES
-        return self.describes.patches.features if self.settings.patches else 0
+        return self.its_era.patches.features if self.settings.patches else 0
 
     @property
     def common_kept(self) -> int:
         """The same after projection."""
         if self.settings.start != "nothing":
             return START_FEATURES
-        return min(self.describes.patches.features, self.settings.patches)
+        return min(self.its_era.patches.features, self.settings.patches)
 
     @property
-    def describes(self) -> Era:
-        """How classes are described."""
+    def its_era(self) -> Era:
+        """How classes are described in it."""
         return ERAS[self.era]
 
     def new_net(self, generator: "Generator | None" = None) -> "ChorusNet":
         """A net that has learned none of the tasks."""
         from sparc.methods.sparc.chorus import new_net  # which is torch's: nobody else has to wait for that
 
-        return new_net(self.settings, self.shape.channels, self.shape.image_size, self.flip, generator, self.era)
+        return new_net(self.settings, self.shape.channels, self.shape.image_size, self.flip, generator, self.its_era)
 
     def grown_net(self) -> "ChorusNet":
         """A net that has room for all that the tasks have taught, and nothing in it but in which order."""

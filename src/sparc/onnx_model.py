@@ -22,7 +22,7 @@ from sparc.ready import Floats
 from sparc.stored_model import StoredModel, Tensors
 
 VERSION = 2
-"""Of graphs; another number whenever they are made otherwise, or those that are kept would be used still."""
+"""Of graphs; another number whenever they answer otherwise, or those that are kept would be used still."""
 LARGEST = 2**31 - 2**20
 """Bytes of weights: a protobuf message ends at 2 GiB."""
 MAP_BYTES = 3 << 20

@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from sparc.nn.described import COMMON_SEED, USUAL_SHRINKAGE, Shrinkage, projection
-from sparc.nn.eras import ERAS, TODAY
+from sparc.nn.eras import ERAS, TODAY, Era
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.layout import pooled_features
 from sparc.nn.patch_numbers import PATCH_SHRINKAGE
@@ -109,10 +109,10 @@ class ChorusNet(SparcNet):
         mirror: bool = False,
         patches: int = 960,
         start: StartFeatures | None = None,
-        era: int = TODAY,
+        era: Era = ERAS[TODAY],
     ) -> None:
-        """With a `start` its features are the common ones, not those of patches. Classes are described as in an
-        `era`.
+        """With a `start` its features are the common ones, not those of patches. Classes are described as models
+        of its era do it.
         """
         super().__init__(channels, image_size, width, depth, shared, generator)
         self.statistics = statistics
@@ -125,9 +125,9 @@ class ChorusNet(SparcNet):
         self.common_voice: Voice | None = None
         if start is not None:
             kept = start.features
-            self.common_voice = Voice(kept, kept, seed=COMMON_SEED, scaled=False, shrinkage=ERAS[era].start)
+            self.common_voice = Voice(kept, kept, seed=COMMON_SEED, scaled=False, shrinkage=era.start_shrinkage)
         elif patches:
-            self.common = PatchFeatures(channels, mirror, ERAS[era].patches)
+            self.common = PatchFeatures(channels, mirror, era.patches)
             self.common_voice = Voice(self.common.kind.features, patches, seed=COMMON_SEED, shrinkage=PATCH_SHRINKAGE)
 
     @property

@@ -9,10 +9,17 @@ from sparc.nn.start_numbers import START_SHRINKAGE
 
 
 class Era(NamedTuple):
-    patches: PatchKind = PATCHES
-    start: Shrinkage = START_SHRINKAGE
+    """What all models that were made in some years have in common."""
+
+    patches: PatchKind
+    start_shrinkage: Shrinkage
 
 
-ERAS: Mapping[int, Era] = {6: Era(PatchKind(192, 0), USUAL_SHRINKAGE), 7: Era(PatchKind(96, 2)), 8: Era()}
-"""By the version of model files in which each ended, or which is today's."""
-TODAY = 8
+ERAS: Mapping[int, Era] = {
+    1: Era(PatchKind(filters=192, peaks=0), USUAL_SHRINKAGE),
+    7: Era(PatchKind(filters=96, peaks=2), START_SHRINKAGE),
+    8: Era(PATCHES, START_SHRINKAGE),
+}
+"""By the version of model files with which each began. Those there were do not change, nor does today's: another way to
+describe classes begins another."""
+TODAY = max(ERAS)

@@ -20,10 +20,10 @@ ROOT = 0.01
 class PatchKind(NamedTuple):
     """What is told of a picture: how much each of its quarters has of each filter, and of its opposite, in the mean."""
 
-    filters: int = 144
-    peaks: int = 1
-    """The most that there is of each is told as well, in the cells of a grid with so many each way; 1 is the whole
-    picture, and 0 none."""
+    filters: int
+    peaks: int
+    """The most that there is of each is told as well, in so many cells each way: 1 is the whole picture, 2 are its
+    quarters, and 0 nothing."""
 
     @property
     def features(self) -> int:
@@ -31,4 +31,6 @@ class PatchKind(NamedTuple):
         return 2 * self.filters * (GRID**2 + self.peaks**2)
 
 
-PATCHES = PatchKind()
+PATCHES = PatchKind(filters=144, peaks=1)
+"""Of new models. With 192 filters half a point more of CIFAR-100's pictures are right by as many features, in a third
+more time."""

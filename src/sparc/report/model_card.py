@@ -9,7 +9,6 @@ from typing import Protocol
 from rich.table import Table
 from rich.text import Text
 
-from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_info import LearnedTask, ModelInfo
 from sparc.nn.lite0 import FEATURES as START_FEATURES
 from sparc.predictor import USUAL_SHARE
@@ -27,8 +26,8 @@ PAPER = (
 )
 
 
-class Known(Protocol):
-    """A model, or what lies in its file: all of it is told without torch."""
+class Described(Protocol):
+    """A model, or what lies in its file, which can be told of without torch."""
 
     @property
     def info(self) -> ModelInfo: ...
@@ -37,7 +36,7 @@ class Known(Protocol):
     def version(self) -> int: ...
 
 
-def facts(model: Known, path: Path) -> dict[str, object]:
+def facts(model: Described, path: Path) -> dict[str, object]:
     """All that is known of a model, for machines."""
     info = model.info
     tasks = [
@@ -74,7 +73,7 @@ def facts(model: Known, path: Path) -> dict[str, object]:
     }
 
 
-def tables(model: Known, path: Path) -> list[Table]:
+def tables(model: Described, path: Path) -> list[Table]:
     """The same for a terminal, with long lists shortened."""
     shown = [_overview(model, path)]
     if model.info.tasks:
@@ -82,7 +81,7 @@ def tables(model: Known, path: Path) -> list[Table]:
     return [*shown, parameters_table(_by_owner(model.info))]
 
 
-def card(model: Known, path: Path) -> str:
+def card(model: Described, path: Path) -> str:
     """A model card in Markdown. It depends on nothing but the file."""
     parts = [_what_it_is(model, path), _what_it_knows(model.info), *reliability(model.info)]
     parts += [_how_it_was_trained(model, path), _use(path), _limits(model.info)]
@@ -138,14 +137,14 @@ def _trains(info: ModelInfo) -> bool:
     return info.settings.start == "nothing"
 
 
-def _overview(model: Known, path: Path) -> Table:
+def _overview(model: Described, path: Path) -> Table:
     info = model.info
     rows = {
         "classes": f"{counted(len(info.classes), 'class', 'classes')} in {counted(len(info.tasks), 'task')}",
         "pictures": _pictures(info),
         "start": start_of(info),
         **(_of_a_net(model) if _trains(info) else {}),
-        "features that describe classes": _described(info.settings),
+        "features that describe classes": _described(info),
         "none of these": none_of_these(info),
         "file": f"{size(path.stat().st_size)}, format {model.version}",
         "made with": f"{one_line(info.made_with)}, seed {info.seed}",
@@ -160,7 +159,7 @@ def _overview(model: Known, path: Path) -> Table:
     return table
 
 
-def _of_a_net(model: Known) -> dict[str, str]:
+def _of_a_net(model: Described) -> dict[str, str]:
     info, settings = model.info, model.info.settings
     return {
         "mean of each channel": _numbers(info.mean),
@@ -190,7 +189,7 @@ def _accuracies(info: ModelInfo) -> Table:
     return table
 
 
-def _learning(model: Known) -> Table:
+def _learning(model: Described) -> Table:
     of_memories = ("epochs", "parameters added", "share in\nsemantic") if _trains(model.info) else ()
     table = plain_table("Learning", "task", "learned", "seconds", *of_memories)
     for task, *numbers in _numbers_of_tasks(model):
@@ -198,14 +197,14 @@ def _learning(model: Known) -> Table:
     return table
 
 
-def _numbers_of_tasks(model: Known) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
+def _numbers_of_tasks(model: Described) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
     """How long each took to learn, and what came of its working memory where such are trained."""
     for task, added in zip(model.info.tasks, parameters_added(model.info), strict=True):
         of_memory = (f"{task.epochs:,}", f"{added:,}", f"{task.share_in_semantic:.1%}")
         yield task, f"{task.seconds:,.1f}", *(of_memory if _trains(model.info) else ())
 
 
-def _what_it_is(model: Known, path: Path) -> str:
+def _what_it_is(model: Described, path: Path) -> str:
     info = model.info
     known = (
         f"It knows {counted(len(info.classes), 'class', 'classes')}, learned in {counted(len(info.tasks), 'task')} "
@@ -249,13 +248,14 @@ def start_of(info: ModelInfo) -> str:
     return f"{kind}: {one_line(info.start_reason)}" if info.start_reason else kind
 
 
-def _described(settings: ChorusSettings) -> str:
+def _described(info: ModelInfo) -> str:
+    settings = info.settings
     if settings.start != "nothing":
         return f"{START_FEATURES:,} of the start, of pictures at {settings.start_size} × {settings.start_size}"
-    return f"{settings.statistics:,} of each memory, {settings.patches:,} of patches"
+    return f"{settings.statistics:,} of each memory, {info.common_kept:,} of patches"
 
 
-def _how_it_was_trained(model: Known, path: Path) -> str:
+def _how_it_was_trained(model: Described, path: Path) -> str:
     info, settings = model.info, model.info.settings
     net = (
         f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
@@ -278,7 +278,7 @@ def _how_it_was_trained(model: Known, path: Path) -> str:
     return "\n".join(lines)
 
 
-def _method(model: Known) -> Iterator[str]:
+def _method(model: Described) -> Iterator[str]:
     info, settings = model.info, model.info.settings
     is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.describes_all
     method = "SPARC" if is_sparc else "Chorus, which builds on SPARC"
@@ -289,9 +289,9 @@ def _method(model: Known) -> Iterator[str]:
         yield "pictures of a thousand classes before, of yours perhaps among them."
         return
     if settings.patches:
-        yield f"All classes are described by their means, and one covariance for all, in {settings.patches:,} features"
+        yield f"All classes are described by their means, and one covariance for all, in {info.common_kept:,} features"
         yield "of patches, which nobody trains: how much a picture has in common with"
-        yield f"{info.describes.patches.filters} averages of small patches of the first task's pictures."
+        yield f"{info.its_era.patches.filters} averages of small patches of the first task's pictures."
     if info.tasks and all(task.seen is None for task in info.tasks):
         yield "Pictures were too few for more, so nothing was trained."
         return

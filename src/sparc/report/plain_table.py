@@ -1,4 +1,4 @@
-"""The one kind of table that verbs print."""
+"""The one kind of table that verbs print, and one that runs and models share."""
 
 from collections.abc import Mapping
 
@@ -23,6 +23,7 @@ def plain_table(title: str, first: str, *columns: str, words: bool = False) -> T
 
 
 def parameters_table(owners: Mapping[str, int]) -> Table:
+    """Who has how many of them."""
     table = plain_table("Parameters", "owner", "number")
     for owner, count in owners.items():
         table.add_row(owner, f"{count:,}")

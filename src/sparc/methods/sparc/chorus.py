@@ -25,7 +25,7 @@ from sparc.methods.recipe import Recipe
 from sparc.methods.sparc.settings import ChorusSettings, SparcSettings
 from sparc.methods.sparc.sparc import SPARC
 from sparc.nn.chorus import ChorusNet
-from sparc.nn.eras import TODAY
+from sparc.nn.eras import ERAS, TODAY, Era
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.nn.patches import PatchFeatures
@@ -49,7 +49,7 @@ def new_net(
     image_size: tuple[int, int],
     flip: bool,
     generator: Generator | None = None,
-    era: int = TODAY,
+    era: Era = ERAS[TODAY],
 ) -> ChorusNet:
     """A net that has learned nothing yet; `flip` says whether mirror images are learned from."""
     settings.check_channels(channels)

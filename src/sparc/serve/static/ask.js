@@ -24,8 +24,11 @@ function headline(found) {
 function described(found) {
   const tasks = found.tasks.map((task) => `“${task}”`).join(", ");
   const rows = found.predictions.map(({ class: name, probability }) => {
-    const row = el("li", {}, el("span", { class: "name" }, name), el("span", { class: "value" }, percent(100 * probability)));
-    row.style.setProperty("--share", `${100 * probability}%`);
+    // How sure it would be if it had to be one of these says nothing of a picture that is none of them.
+    const share = found.none_of_these ? 0 : 100 * probability;
+    const value = found.none_of_these ? "" : percent(share);
+    const row = el("li", {}, el("span", { class: "name" }, name), el("span", { class: "value" }, value));
+    row.style.setProperty("--share", `${share}%`);
     return row;
   });
   return [
@@ -47,7 +50,8 @@ async function ask(pictures) {
       try {
         const found = await predict(file);
         body.replaceChildren(...described(found));
-        say(`${file.name}: ${headline(found)}, ${percent(100 * found.predictions[0].probability)}`);
+        const sure = found.none_of_these ? "" : `, ${percent(100 * found.predictions[0].probability)}`;
+        say(`${file.name}: ${headline(found)}${sure}`);
       } catch (error) {
         body.replaceChildren(el("h3", { class: "unknown" }, file.name), el("p", { class: "problem" }, error.message));
         say(error.message);
