@@ -113,7 +113,7 @@ COLOURED = Glance(torch.randint(256, (4, 3, 32, 32), generator=Generator().manua
 @pytest.mark.parametrize(
     ("asked", "settings", "trains", "glance", "start", "why"),
     [
-        ("auto", {}, False, COLOURED, "lite0", "coloured, and of 64 pixels"),
+        ("auto", {}, False, COLOURED, "lite0", "coloured, and large enough with 64 pixels"),
         ("nothing", {}, False, COLOURED, "nothing", "asked for"),
         ("lite0", {}, True, COLOURED, "lite0", "asked for"),
         ("auto", {"width": 0.25}, False, COLOURED, "nothing", "width was given"),
@@ -165,7 +165,7 @@ def test_learn_says_what_it_starts_from_and_keeps_it(
     model = str(tmp_path / "model.sparc")
     assert main(["learn", str(tmp_path / "folder"), "--model", model, "--start-size", "64"]) == 0
     said = capsys.readouterr().out
-    assert "a new model, lite0, pre-trained on ImageNet: pictures are coloured, and of 36 pixels" in said
+    assert "a new model, lite0, pre-trained on ImageNet: pictures are coloured, and large enough with 36 pixels" in said
     assert "by statistics alone, without training" in said
     assert main(["inspect", model]) == 0
     said = capsys.readouterr().out

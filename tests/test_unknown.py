@@ -226,6 +226,8 @@ def test_test_counts_who_passes(path: Path, tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "empty").mkdir()
     assert main(["test", str(path), str(tmp_path / "shown"), "--unknown", str(tmp_path / "empty")]) == 2
     assert "holds no pictures" in capsys.readouterr().err
+    assert main(["test", str(path), str(tmp_path / "shown"), "--unknown", str(tmp_path / "missing")]) == 2
+    assert "missing: name a folder, or an archive, of pictures of other classes" in capsys.readouterr().err
 
 
 def test_a_model_that_cannot_tell_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,9 +235,16 @@ def test_a_model_that_cannot_tell_says_so(tmp_path: Path, capsys: pytest.Capture
     others = written(squares(5, 1), tmp_path / "others")
     assert not any(predictions(capsys, tmp_path / "few.sparc", others))
     assert main(["predict", str(tmp_path / "few.sparc"), str(others)]) == 0
-    assert "“None of these” is never said: 4 pictures of 10 that it takes" in capsys.readouterr().err
+    assert "“None of these” is never said: it takes 10 held-out pictures and has 4" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "few.sparc"), str(others), "--reject", "0.9"]) == 2
-    assert "of 10 that it takes were held out" in capsys.readouterr().err
+    assert "it takes 10 held-out pictures and has 4, so teach it more" in capsys.readouterr().err
+
+
+def test_forget_says_that_it_cannot_tell_any_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forget", str(path), CLASSES[0]]) == 0
+    assert "“None of these”" not in capsys.readouterr().out, "the other task's pictures are enough"
+    assert main(["forget", str(path), CLASSES[2]]) == 0
+    assert "“None of these” is not said any more: it takes 10 held-out pictures and has 0" in capsys.readouterr().out
 
 
 def test_onnx_says_it_as_well(

@@ -13,6 +13,7 @@ from sparc.files import check_output, locked
 from sparc.model_file import Model, of_stored, save
 from sparc.model_info import LearnedTask, ModelInfo, is_number
 from sparc.onnx_model import drop_graph
+from sparc.predictor import USUAL_SHARE, why_not
 from sparc.stored_model import parameters_added, read
 from sparc.train import seeded
 
@@ -90,6 +91,8 @@ def what_remains(before: Model, after: Model) -> list[str]:
             "The means of what is gone are taken out of all statistics; the covariances, which are estimated from all "
             f"classes together, {centre}stay as they are."
         )
+    if before.info.limit(USUAL_SHARE) is not None and after.info.limit(USUAL_SHARE) is None:
+        lines.append(f"“None of these” is not said any more: {why_not(after.info)}.")
     known = len(after.info.classes)
     lines.append(f"{known} {'class is' if known == 1 else 'classes are'} left. Copies of the old file are not touched.")
     return lines

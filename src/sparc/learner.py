@@ -89,7 +89,7 @@ def says_how_long(effort: Effort, epochs: int | None) -> bool:
 
 def check_validation(share: float) -> None:
     if not 0 < share < 1:
-        raise InputError(f"--validation {share:g} must lie between 0 and 1")
+        raise InputError(f"--validation {share:g} must lie between 0 and 1, and be neither: 0.1 is usual")
 
 
 def read_folder(

@@ -15,7 +15,6 @@ from sparc.discovery import unknown
 from sparc.errors import InputError
 from sparc.model_info import ModelInfo
 from sparc.ready import Floats, ReadyModel
-from sparc.text import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,9 +92,7 @@ def why_not(info: ModelInfo) -> str:
     """Why a model never says “none of these”."""
     if not info.settings.describes_all:
         return "it has no features that all classes have in common, so make another model for that"
-    return (
-        f"{counted(len(info.known_strangeness), 'picture')} of {FEWEST} that it takes were held out, so teach it more"
-    )
+    return f"it takes {FEWEST} held-out pictures and has {len(info.known_strangeness)}, so teach it more"
 
 
 def check_rejects(info: ModelInfo, share: float) -> None:

@@ -57,7 +57,7 @@ def choose_start(
         return "nothing", f"pictures of {glance.side} pixels are too small for the start"
     if colourfulness(glance.images) < GREY:
         return "nothing", "pictures are grey, and the start is for colours"
-    return "lite0", f"pictures are coloured, and of {glance.side} pixels"
+    return "lite0", f"pictures are coloured, and large enough with {glance.side} pixels"
 
 
 def colourfulness(images: Tensor) -> float:

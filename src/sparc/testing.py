@@ -16,7 +16,8 @@ def known_classes(folder: Tree, info: ModelInfo, called: Path | str) -> Classes:
     classes, known = class_folders(folder), info.classes
     for name in classes:
         if name not in known:
-            raise InputError(f"{folder / name} is named after no class of {called}: {nearest(name, known)}")
+            meant = nearest(name, known)
+            raise InputError(f"{folder / name} is named after no class of {called}: {meant} (or leave it out)")
     return classes
 
 

@@ -88,8 +88,9 @@ def test_three_folders_in_three_processes(
 def test_a_known_class_gets_a_new_output_under_its_name(
     folders: Callable[..., Path], taught: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["learn", str(folders("more", "cat", "cow")), "--model", str(taught), *QUICK]) == 0
-    assert "cat: known before" in capsys.readouterr().out
+    assert main(["learn", str(folders("more", "cat", "cow", pictures=10)), "--model", str(taught), *QUICK]) == 0
+    assert "cat: known before" in (said := capsys.readouterr().out)
+    assert "few pictures" not in said
     after = load(taught)
     assert after.info.classes == ("cat", "dog", "eagle", "raven", "cow")
     assert scores(after, torch.zeros(2, 3, 32, 32, dtype=torch.uint8)).shape == (2, 5)
@@ -164,6 +165,7 @@ def test_one_class_in_a_folder_is_learned_and_said(
     assert main(["learn", str(folders("one", "cat")), "--model", str(tmp_path / "m.sparc"), *QUICK]) == 0
     assert "one: learned in" in (said := capsys.readouterr().out)
     assert "by statistics alone, without training" in said
+    assert "cat: few pictures; about 20 of a class are a good start" in said
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ class Forget:
     classes: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CLASS …")] = ()
     """Names of classes."""
     task: str | None = None
-    """Every class of this task, and its working memory with them."""
+    """Every class of this task, what other tasks have told of it too, and the task's working memory with them."""
 
 
 def main(arguments: list[str]) -> int:

@@ -28,6 +28,9 @@ from sparc.starts import USUAL, StartChoice
 from sparc.stored_model import parameters_added
 from sparc.text import one_line, percent
 
+FEW = 10
+"""Pictures of a class, below which somebody should know that more would help."""
+
 
 @dataclass(frozen=True)
 class NewModel(ChorusSettings):
@@ -166,6 +169,8 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
     for name, count in zip(task.classes, task.pictures, strict=True):
         table.add_row(escape(one_line(name)), str(count))
     console.print(table)
+    if few := [name for name, count in zip(task.classes, task.pictures, strict=True) if count < FEW]:
+        console.print(f"{escape(one_line(', '.join(few)))}: few pictures; about 20 of a class are a good start")
     known = set(before.info.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
         console.print(f"{escape(one_line(', '.join(again)))}: known before, and better known now")

@@ -46,7 +46,7 @@ Learns new classes for ever without keeping old pictures.
   sparc VERB --help    what a verb takes
   sparc --version
 
-Try: sparc run seq-digits
+Try: sparc demo pictures, which draws some to learn from
 """
 
 

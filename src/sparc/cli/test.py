@@ -35,7 +35,8 @@ class Test:
     unknown: Optional[Path] = None  # noqa: UP045 - for `Path | None` tyro imports more than all else takes
     """A folder, or an archive, of pictures of other classes: how many are taken for one that the model knows?"""
     reject: float = USUAL_SHARE
-    """The share of pictures of known classes that should pass as known, as in predict."""
+    """The share of pictures of known classes that should pass as known, as in predict. What is right is counted without
+    it: a picture may be named right that would not pass."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
     cache: bool = True
@@ -55,6 +56,8 @@ def main(arguments: list[str]) -> int:
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))
     classes = known_classes(folder, model.info, given.model)
+    if given.unknown is not None and not given.unknown.exists():
+        raise InputError(f"there is no {given.unknown}: name a folder, or an archive, of pictures of other classes")
     unknown = None if given.unknown is None else Tree.at(given.unknown)
     if unknown is not None:
         check_rejects(model.info, given.reject)
