@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 
 from sparc.experiment.result import Result, triangle
-from sparc.report.tables import matrix_table, metrics_table, parameters_table, seeds_table, summary
+from sparc.report.plain_table import parameters_table
+from sparc.report.tables import matrix_table, metrics_table, seeds_table, summary
 from sparc.text import percent
 
 
