@@ -16,9 +16,11 @@ from sparc.methods.sparc.chorus import Chorus
 from sparc.methods.sparc.settings import ChorusSettings
 from sparc.model_file import load, save, tensors_of
 from sparc.model_input import InputShape
+from sparc.nn.described import Shrinkage
 from sparc.predictor import scores
-from sparc.stored_model import digest_of
+from sparc.stored_model import digest_of, expected_tensors, voices
 from tests.examples import blobs
+from tests.models import INFO
 
 OLDER = Path(__file__).parent
 SPARC: dict[str, Any] = {"inherit": "nothing", "statistics": 0, "mirror": False}
@@ -75,6 +77,15 @@ def test_an_older_model_that_version_7_taught_on(tmp_path: Path) -> None:
     assert again.info == old.info
     images = blobs(3, 4, seed=3).images
     assert np.array_equal(scores(again, images), scores(old, images))
+
+
+@pytest.mark.parametrize(
+    ("era", "shrinkage"), [(1, Shrinkage(2.0, 1.5)), (7, Shrinkage(1.0, 0.6)), (8, Shrinkage(1.0, 0.6))]
+)
+def test_covariances_of_a_start_are_made_up_as_ever(era: int, shrinkage: Shrinkage) -> None:
+    info = replace(INFO, settings=replace(INFO.settings, start="lite0"), era=era)
+    tensors = {name: np.zeros(shape) for name, (shape, _) in expected_tensors(info).items()}
+    assert voices(info, tensors)["common_voice"].shrinkage == shrinkage
 
 
 def test_no_era_that_there_was(tmp_path: Path) -> None:
