@@ -147,13 +147,13 @@ def _print_table(found: Sequence[Prediction]) -> None:
         shown = Text(one_line(str(prediction.path)))
         if prediction.error:
             table.add_row(shown, Text(one_line(prediction.error), style="red"), "")
-        if not prediction.is_known:
-            table.add_row(shown, Text("none of these; most like", style="yellow"), "")
-        for rank, (name, probability) in enumerate(prediction.classes):
-            first = rank == 0 and prediction.is_known
-            # How sure it would be if it had to be one of these says nothing of a picture that is none of them.
-            sure = f"{probability:.1%}" if prediction.is_known else ""
-            table.add_row(shown if first else "", Text(one_line(name)), sure)
+        elif not prediction.is_known:
+            # How sure it would be if it had to be one of them says nothing of a picture that is not.
+            names = ", ".join(one_line(name) for name, _ in prediction.classes)
+            table.add_row(shown, Text(f"none of these; most like {names}", style="yellow"), "")
+        else:
+            for rank, (name, probability) in enumerate(prediction.classes):
+                table.add_row("" if rank else shown, Text(one_line(name)), f"{probability:.1%}")
     Console().print(table)
 
 

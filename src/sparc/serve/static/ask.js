@@ -24,17 +24,15 @@ function headline(found) {
 function described(found) {
   const tasks = found.tasks.map((task) => `“${task}”`).join(", ");
   const rows = found.predictions.map(({ class: name, probability }) => {
-    // How sure it would be if it had to be one of these says nothing of a picture that is none of them.
-    const share = found.none_of_these ? 0 : 100 * probability;
-    const value = found.none_of_these ? "" : percent(share);
-    const row = el("li", {}, el("span", { class: "name" }, name), el("span", { class: "value" }, value));
-    row.style.setProperty("--share", `${share}%`);
+    const row = el("li", {}, el("span", { class: "name" }, name), el("span", { class: "value" }, percent(100 * probability)));
+    row.style.setProperty("--share", `${100 * probability}%`);
     return row;
   });
   return [
     el("h3", { class: found.none_of_these ? "unknown" : "" }, headline(found)),
     el("p", { class: "hint" }, found.none_of_these ? `Most like ${found.predictions[0].class}, of ${tasks}` : `Learned in ${tasks}`),
-    el("ol", { class: "bars" }, ...rows),
+    // How sure it would be if it had to be one of these says nothing of a picture that is none of them.
+    ...(found.none_of_these ? [] : [el("ol", { class: "bars" }, ...rows)]),
   ];
 }
 
