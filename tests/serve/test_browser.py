@@ -264,7 +264,7 @@ def test_the_camera_takes_pictures_and_is_answered(still: Site, visit: Callable[
     assert page.evaluate("document.querySelector('#camera-video').srcObject") is None
     page.click("#tab-ask")
     page.click("#ask-live")
-    page.wait_for_selector("#live-answer .bars")
+    page.wait_for_selector("#live-answer h3")
     page.wait_for_function("() => document.querySelector('#live-note').textContent.includes('answers a second')")
     page.click("#tab-look")
     assert page.evaluate("document.querySelector('#live-video').srcObject") is None
