@@ -26,8 +26,8 @@ PAPER = (
 )
 
 
-class Described(Protocol):
-    """A model, or what lies in its file, which can be told of without torch."""
+class Whole(Protocol):
+    """A model, or what lies in its file: torch is not needed to tell of it."""
 
     @property
     def info(self) -> ModelInfo: ...
@@ -36,9 +36,10 @@ class Described(Protocol):
     def version(self) -> int: ...
 
 
-def facts(model: Described, path: Path) -> dict[str, object]:
+def facts(model: Whole, path: Path) -> dict[str, object]:
     """All that is known of a model, for machines."""
     info = model.info
+    owners = _by_owner(info)
     tasks = [
         {
             **asdict(replace(task, check=None)),
@@ -48,7 +49,7 @@ def facts(model: Described, path: Path) -> dict[str, object]:
             "pictures": sum(task.pictures),
             "parameters_added": added,
         }
-        for task, added in zip(info.tasks, parameters_added(model.info), strict=True)
+        for task, added in zip(info.tasks, parameters_added(info), strict=True)
     ]
     return {
         "path": str(path),
@@ -69,22 +70,22 @@ def facts(model: Described, path: Path) -> dict[str, object]:
         "calibration_error_before": calibration_error_of(info, "before"),
         "calibration_error": calibration_error_of(info, "after"),
         "share_of_forgotten_tasks": forgotten_share(info),
-        "parameters": {**_by_owner(model.info), "all": sum(_by_owner(model.info).values())},
+        "parameters": {**owners, "all": sum(owners.values())},
     }
 
 
-def tables(model: Described, path: Path) -> list[Table]:
+def tables(model: Whole, path: Path) -> list[Table]:
     """The same for a terminal, with long lists shortened."""
     shown = [_overview(model, path)]
     if model.info.tasks:
-        shown += [_accuracies(model.info), _learning(model)]
+        shown += [_accuracies(model.info), _learning(model.info)]
     return [*shown, parameters_table(_by_owner(model.info))]
 
 
-def card(model: Described, path: Path) -> str:
+def card(model: Whole, path: Path) -> str:
     """A model card in Markdown. It depends on nothing but the file."""
-    parts = [_what_it_is(model, path), _what_it_knows(model.info), *reliability(model.info)]
-    parts += [_how_it_was_trained(model, path), _use(path), _limits(model.info)]
+    parts = [_what_it_is(model.info, path), _what_it_knows(model.info), *reliability(model.info)]
+    parts += [_how_it_was_trained(model.info, path), _use(path), _limits(model.info)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -137,13 +138,13 @@ def _trains(info: ModelInfo) -> bool:
     return info.settings.start == "nothing"
 
 
-def _overview(model: Described, path: Path) -> Table:
+def _overview(model: Whole, path: Path) -> Table:
     info = model.info
     rows = {
         "classes": f"{counted(len(info.classes), 'class', 'classes')} in {counted(len(info.tasks), 'task')}",
         "pictures": _pictures(info),
         "start": start_of(info),
-        **(_of_a_net(model) if _trains(info) else {}),
+        **(_of_a_net(info) if _trains(info) else {}),
         "features that describe classes": _described(info),
         "none of these": none_of_these(info),
         "file": f"{size(path.stat().st_size)}, format {model.version}",
@@ -159,8 +160,8 @@ def _overview(model: Described, path: Path) -> Table:
     return table
 
 
-def _of_a_net(model: Described) -> dict[str, str]:
-    info, settings = model.info, model.info.settings
+def _of_a_net(info: ModelInfo) -> dict[str, str]:
+    settings = info.settings
     return {
         "mean of each channel": _numbers(info.mean),
         "deviation of each channel": _numbers(info.std),
@@ -189,23 +190,22 @@ def _accuracies(info: ModelInfo) -> Table:
     return table
 
 
-def _learning(model: Described) -> Table:
-    of_memories = ("epochs", "parameters added", "share in\nsemantic") if _trains(model.info) else ()
+def _learning(info: ModelInfo) -> Table:
+    of_memories = ("epochs", "parameters added", "share in\nsemantic") if _trains(info) else ()
     table = plain_table("Learning", "task", "learned", "seconds", *of_memories)
-    for task, *numbers in _numbers_of_tasks(model):
+    for task, *numbers in _numbers_of_tasks(info):
         table.add_row(Text(one_line(task.name)), Text(_when(task)), *numbers)
     return table
 
 
-def _numbers_of_tasks(model: Described) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
+def _numbers_of_tasks(info: ModelInfo) -> Iterator[tuple[LearnedTask, *tuple[str, ...]]]:
     """How long each took to learn, and what came of its working memory where such are trained."""
-    for task, added in zip(model.info.tasks, parameters_added(model.info), strict=True):
+    for task, added in zip(info.tasks, parameters_added(info), strict=True):
         of_memory = (f"{task.epochs:,}", f"{added:,}", f"{task.share_in_semantic:.1%}")
-        yield task, f"{task.seconds:,.1f}", *(of_memory if _trains(model.info) else ())
+        yield task, f"{task.seconds:,.1f}", *(of_memory if _trains(info) else ())
 
 
-def _what_it_is(model: Described, path: Path) -> str:
-    info = model.info
+def _what_it_is(info: ModelInfo, path: Path) -> str:
     known = (
         f"It knows {counted(len(info.classes), 'class', 'classes')}, learned in {counted(len(info.tasks), 'task')} "
         "one after another"
@@ -255,8 +255,8 @@ def _described(info: ModelInfo) -> str:
     return f"{settings.statistics:,} of each memory, {info.common_kept:,} of patches"
 
 
-def _how_it_was_trained(model: Described, path: Path) -> str:
-    info, settings = model.info, model.info.settings
+def _how_it_was_trained(info: ModelInfo, path: Path) -> str:
+    settings, owners = info.settings, _by_owner(info)
     net = (
         f". The net has width {settings.width:g} and depth {settings.depth}; pictures are normalized with mean "
         f"{_numbers(info.mean)} and deviation {_numbers(info.std)}"
@@ -264,22 +264,22 @@ def _how_it_was_trained(model: Described, path: Path) -> str:
     lines = [
         "## How it was trained",
         "",
-        " ".join(_method(model)),
+        " ".join(_method(info)),
         "",
-        f"The file has {size(path.stat().st_size)} and {sum(_by_owner(model.info).values()):,} parameters: "
-        + ", ".join(f"{owner} {count:,}" for owner, count in _by_owner(model.info).items())
+        f"The file has {size(path.stat().st_size)} and {sum(owners.values()):,} parameters: "
+        + ", ".join(f"{owner} {count:,}" for owner, count in owners.items())
         + (net if _trains(info) else "")
         + f". The seed is {info.seed}.",
     ]
     if info.tasks:
         of_memories = " epochs | parameters added | share in the semantic memory |" if _trains(info) else ""
         lines += ["", f"| task | seconds |{of_memories}", "|---|---:|" + of_memories.count("|") * "---:|"]
-    lines += [f"| {markdown(task.name)} | {' | '.join(numbers)} |" for task, *numbers in _numbers_of_tasks(model)]
+    lines += [f"| {markdown(task.name)} | {' | '.join(numbers)} |" for task, *numbers in _numbers_of_tasks(info)]
     return "\n".join(lines)
 
 
-def _method(model: Described) -> Iterator[str]:
-    info, settings = model.info, model.info.settings
+def _method(info: ModelInfo) -> Iterator[str]:
+    settings = info.settings
     is_sparc = settings.inherit == "nothing" and not settings.statistics and not settings.describes_all
     method = "SPARC" if is_sparc else "Chorus, which builds on SPARC"
     yield f"With {method} ({PAPER}), by {markdown(info.made_with)}."
