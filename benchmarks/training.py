@@ -1,7 +1,7 @@
 """How fast it learns: rows 1 to 3, 6 and 11."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
@@ -111,29 +111,15 @@ def thread_rows(size: Size, workers: Workers) -> list[Row]:
     size = replace(size, steps=TURN * size.steps)
     rows = []
     for number, which in ((1, "first task"), (2, "later task")):
-        seconds: dict[int, list[float]] = {1: [], 2: []}
-        for threads in seconds:
-            workers.ours.make(f"{threads} threads", learning_with, size, number, threads)
-        for turn in range(1 + size.rounds):
-            for threads, times in seconds.items():
-                elapsed = workers.ours.run(f"{threads} threads")[1]
-                times += [elapsed] if turn else []
-        faster = ratio(seconds[1], seconds[2])
-        figures = {"times": faster, **extremes("times", seconds[1], seconds[2])}
+        for threads in (1, 2):
+            workers.ours.make(f"{threads} threads", learning, size, number, threads)
+        jobs = dict.fromkeys(("1 threads", "2 threads"), workers.ours)
+        one, two = in_turns(jobs, size.rounds, timer=time.perf_counter).values()
+        faster = ratio(one, two)
+        figures = {"times": faster, **extremes("times", one, two)}
         what = f"training, {which}, two threads against one, by the clock"
         rows.append(Row("11", what, f"{faster:.2f} ×", "≥ 1.6 ×", faster >= 1.6, figures))
     return rows
-
-
-def learning_with(size: Size, number: int, threads: int) -> Callable[[], float]:
-    learn = learning(size, number, threads)
-
-    def timed() -> float:
-        start = time.perf_counter()
-        learn()
-        return time.perf_counter() - start
-
-    return timed
 
 
 def pictures(size: Size) -> ImageSet:
