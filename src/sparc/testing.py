@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sparc.calibration import calibration_error
 from sparc.data.class_folders import Classes, class_folders
+from sparc.data.skipped import Skipped
 from sparc.data.tree import Tree
 from sparc.discovery import nearest
 from sparc.errors import InputError
@@ -11,9 +12,11 @@ from sparc.model_info import ModelInfo
 from sparc.predictor import Confusion
 
 
-def known_classes(folder: Tree, info: ModelInfo, called: Path | str) -> Classes:
-    """The pictures of each class, all of which the model, which is `called` so, has to know."""
-    classes, known = class_folders(folder), info.classes
+def known_classes(folder: Tree, info: ModelInfo, called: Path | str, skipped: list[Skipped] | None = None) -> Classes:
+    """The pictures of each class, all of which the model, which is `called` so, has to know; those that lie in no class
+    folder are added to `skipped`.
+    """
+    classes, known = class_folders(folder, skipped), info.classes
     for name in classes:
         if name not in known:
             meant = nearest(name, known)

@@ -36,7 +36,7 @@ def test_they_are_named_and_the_others_learned(
     assert {each["path"] for each in learned["skipped"]} == set(map(str, broken))
     assert all(each["reason"].startswith("it cannot be decoded (") for each in learned["skipped"])
     lines = [line.removeprefix("sparc: ") for line in said.err.splitlines()]
-    assert lines[0] == "13 pictures cannot be read and were skipped:"
+    assert lines[0] == "13 pictures were skipped:"
     assert lines[1:11] == [f"{each['path']}: {each['reason']}" for each in learned["skipped"][:10]]
     assert lines[11:] == ["and 3 more"]
     assert load(model).info.tasks[0].pictures == tuple(learned["pictures"])
@@ -103,10 +103,27 @@ def test_from_python(picture_folder: MakeFolder) -> None:
     folder = picture_folder(classes=2)
     (broken,) = damage(folder, "class-0/3.png")
     classifier = ContinualClassifier(width=1 / 8, depth=1, epochs=1)
-    with pytest.warns(UserWarning, match="1 picture cannot be read and was skipped:") as warned:
+    with pytest.warns(UserWarning, match="1 picture was skipped:") as warned:
         classifier.learn(folder)
     assert str(broken) in str(warned[0].message)
     assert warned[0].filename == __file__
     assert classifier.classes_.tolist() == ["class-0", "class-1"]
     with pytest.raises(InputError, match=r"3\.png cannot be decoded"):
         classifier.set_params(strict=True).learn(folder)
+
+
+def test_a_picture_beside_the_class_folders_is_named_too(
+    picture_folder: MakeFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, model = picture_folder(classes=2, per_class=4), tmp_path / "m.sparc"
+    stray = folder / "stray.png"
+    stray.write_bytes((folder / "class-0" / "0.png").read_bytes())
+    said = (
+        f"sparc: 1 picture was skipped:\nsparc: {stray}: it lies beside the folders of classes, and in none of them\n"
+    )
+    assert main(["learn", str(folder), "--model", str(model), *QUICK, "--json"]) == 0
+    learned = capsys.readouterr()
+    assert learned.err.startswith(said)
+    assert json.loads(learned.out)["pictures"] == [4, 4]
+    assert main(["test", str(model), str(folder)]) == 0
+    assert capsys.readouterr().err == said

@@ -118,7 +118,7 @@ def test_a_picture_that_cannot_be_read_is_named(
     found = json.loads(said.out)
     assert (found["pictures"], found["classes"][1]["pictures"]) == (6, 1)
     assert [each["path"] for each in found["skipped"]] == [str(broken)]
-    assert said.err.splitlines()[0] == "sparc: 1 picture cannot be read and was skipped:"
+    assert said.err.splitlines()[0] == "sparc: 1 picture was skipped:"
     assert said.err.splitlines()[1].startswith(f"sparc: {broken}: it cannot be decoded")
     (folder / "dog" / "0.png").write_bytes(b"rubbish")
     assert main(["test", path, str(folder)]) == 2

@@ -55,7 +55,8 @@ def main(arguments: list[str]) -> int:
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))
-    classes = known_classes(folder, model.info, given.model)
+    skipped: list[Skipped] = []
+    classes = known_classes(folder, model.info, given.model, skipped)
     if given.unknown is not None and not given.unknown.exists():
         raise InputError(f"there is no {given.unknown}: name a folder, or an archive, of pictures of other classes")
     unknown = None if given.unknown is None else Tree.at(given.unknown)
@@ -63,7 +64,6 @@ def main(arguments: list[str]) -> int:
         check_rejects(model.info, given.reject)
         if not unknown.pictures():
             raise InputError(f"{unknown} holds no pictures: name a folder, or an archive, that holds some")
-    skipped: list[Skipped] = []
     with Display(given.model.name) as display:
         pass_over = None if given.strict else skipped
 

@@ -60,8 +60,11 @@ def _test_part(parts: Mapping[str, Tree]) -> Tree | None:
     return next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
 
 
-def class_folders(tree: Tree) -> Classes:
-    """The classes, sorted by name; pictures in folders inside a class folder are of that class."""
+def class_folders(tree: Tree, skipped: list[Skipped] | None = None) -> Classes:
+    """The classes, sorted by name; pictures in folders inside a class folder are of that class.
+
+    Pictures beside the class folders are of none, and are added to `skipped`.
+    """
     classes: dict[str, list[str]] = {_class_name(folder): [] for folder in tree.folders()}
     pictures = tree.pictures()
     if not classes:
@@ -70,6 +73,8 @@ def class_folders(tree: Tree) -> Classes:
     for picture in pictures:
         if "/" in picture:
             classes[_class_name(tree / picture.split("/", 1)[0])].append(picture)
+        elif skipped is not None:
+            skipped.append(Skipped(tree.file(picture), "it lies beside the folders of classes, and in none of them"))
     if not any(classes.values()):
         raise InputError(f"{tree} holds folders but no pictures in them: {_LAYOUT}")
     check_no_class_is_empty(classes, map(len, classes.values()), str(tree))

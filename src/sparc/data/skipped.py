@@ -1,4 +1,4 @@
-"""Pictures that were passed over because they cannot be read, and how that is told."""
+"""Pictures that were passed over, and how that is told."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Skipped:
-    """A picture that cannot be read."""
+    """A picture that nothing was learned from, or counted with."""
 
     path: str
     reason: str
@@ -20,10 +20,10 @@ def told(skipped: Sequence[Skipped]) -> Iterator[str]:
     """A line that counts them, a line each for the first of them, and how many more there are.
 
     >>> list(told([Skipped("cat/1.png", "it is empty")]))
-    ['1 picture cannot be read and was skipped:', 'cat/1.png: it is empty']
+    ['1 picture was skipped:', 'cat/1.png: it is empty']
     """
     if skipped:
-        yield f"{counted(len(skipped), 'picture')} cannot be read and {'was' if len(skipped) == 1 else 'were'} skipped:"
+        yield f"{counted(len(skipped), 'picture')} {'was' if len(skipped) == 1 else 'were'} skipped:"
         yield from (one_line(f"{each.path}: {each.reason}") for each in skipped[:SHOWN])
     if len(skipped) > SHOWN:
         yield f"and {len(skipped) - SHOWN:,} more"

@@ -38,8 +38,9 @@ class Folder(Source):
     Of a class with a single picture nothing can be held out: it has no test picture, so that a `Stream`, which tests
     every class, refuses it.
 
-    Pictures that cannot be read are added to `skipped`; without such a list the first of them is an error. They count
-    when a class is split, so that the others stay where they are when one is repaired or removed.
+    Pictures that cannot be read, or that lie in no class folder, are added to `skipped`; without such a list the first
+    that cannot be read is an error. Those count when a class is split, so that the others stay where they are when one
+    is repaired or removed.
 
     What `keep` makes of each chunk of pictures is held in memory, and not the pictures.
     """
@@ -72,13 +73,13 @@ class Folder(Source):
         return self._given(train, test, progress) if test else self._held_out(train, progress)
 
     def _held_out(self, tree: Tree, progress: Progress) -> Splits:
-        classes = class_folders(tree)
+        classes = class_folders(tree, self.skipped)
         test = {name: _chosen(pictures, self.test_share) for name, pictures in classes.items()}
         train = {name: sorted({*pictures} - {*test[name]}) for name, pictures in classes.items()}
         return self._read((tree, train), (tree, test), self._size(tree, classes), progress, may_lack=True)
 
     def _given(self, train: Tree, test: Tree, progress: Progress) -> Splits:
-        train_classes, test_classes = class_folders(train), class_folders(test)
+        train_classes, test_classes = (class_folders(tree, self.skipped) for tree in (train, test))
         for name in sorted(train_classes.keys() ^ test_classes.keys()):
             has, lacks = (train, test) if name in train_classes else (test, train)
             raise InputError(f"the class “{name}” is in {has} but not in {lacks}: both must hold the same classes")

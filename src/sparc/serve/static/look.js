@@ -101,7 +101,7 @@ function confusion(found) {
   ];
   if (found.skipped.length) {
     const lines = found.skipped.slice(0, 10).map(({ path, reason }) => el("li", {}, `${path}: ${reason}`));
-    parts.push(el("p", {}, `${counted(found.skipped.length, "picture")} cannot be read and were skipped:`), el("ul", {}, ...lines));
+    parts.push(el("p", {}, `${counted(found.skipped.length, "picture")} skipped:`), el("ul", {}, ...lines));
   }
   return parts;
 }

@@ -213,7 +213,7 @@ function conclude(progress) {
     if (learned.none_of_these) parts.push(el("p", { class: "hint" }, `“None of these” is not said yet: ${learned.none_of_these}.`));
     if (learned.skipped.length) {
       const lines = learned.skipped.slice(0, 10).map(({ path, reason }) => el("li", {}, `${path}: ${reason}`));
-      parts.push(el("p", {}, `${counted(learned.skipped.length, "picture")} cannot be read and were skipped:`), el("ul", {}, ...lines));
+      parts.push(el("p", {}, `${counted(learned.skipped.length, "picture")} skipped:`), el("ul", {}, ...lines));
     }
   }
   outcome.replaceChildren(...parts);
