@@ -150,12 +150,20 @@ def in_a_process(*arguments: str) -> tuple[list[object], set[str]]:
 
 @pytest.fixture
 def birds(tmp_path: Path) -> Path:
-    save(taught_model(settings=SETTINGS["chorus"], size=(16, 16)), tmp_path / "birds.sparc")
-    return tmp_path / "birds.sparc"
+    return saved_birds(tmp_path)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return saved_pictures(tmp_path)
+
+
+def saved_birds(tmp_path: Path) -> Path:
+    save(taught_model(settings=SETTINGS["chorus"], size=(16, 16)), tmp_path / "birds.sparc")
+    return tmp_path / "birds.sparc"
+
+
+def saved_pictures(tmp_path: Path) -> Path:
     for number, image in enumerate(pictures(6, 3, (20, 20))):
         path = tmp_path / "pictures" / ("crow", "wren")[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -74,10 +74,12 @@ class OnnxNet:
 class OnnxModel:
     """A model as its graphs: one, or with a start that of the start and that of the rest."""
 
-    def __init__(self, info: ModelInfo, start: OnnxNet | None, rest: OnnxNet) -> None:
+    def __init__(self, info: ModelInfo, start: OnnxNet | None, rest: OnnxNet, stack: int = STACK) -> None:
+        """`stack` working memories at the most are side by side."""
         self.info = info
         self.start = start
         self.rest = rest
+        self.stack = stack
 
     def look(self, images: Pixels, cache: bool) -> Kept:
         if self.start is None:
@@ -94,7 +96,7 @@ class OnnxModel:
     def answer(self, looked: Kept) -> tuple[Floats, Floats | None]:
         if not len(looked):
             return np.empty((0, len(self.info.classes)), np.float32), None
-        at_once = len(looked) if looked.ndim == 2 else _pictures_at_once(self.info)
+        at_once = len(looked) if looked.ndim == 2 else _pictures_at_once(self.info, self.stack)
         scores, *strangeness = self.rest(looked, at_once)
         return scores, strangeness[0] if strangeness else None
 
@@ -118,10 +120,13 @@ class OnnxModel:
         return hashlib.sha256(repr(made).encode() + image.tobytes()).digest()
 
 
-def of_file(stored: StoredModel, cache: bool = True) -> OnnxModel:
-    """A model as it was stored; with a `cache`, from graphs that are kept."""
-    keep = graph_cache.recalled if cache else _made
-    return _model(stored.info, lambda: stored.tensors, keep, stored.sha256, usual_threads())
+def of_file(stored: StoredModel, cache: bool = True, share: float = 1.0) -> OnnxModel:
+    """A model as it was stored; with a `cache`, from graphs that are kept. With a share below 1 only some working
+    memories are asked.
+    """
+    # Of a model that has forgotten something one graph is dropped, so there must be no other.
+    keep = graph_cache.recalled if cache and share == 1 else _made
+    return _model(stored.info, lambda: stored.tensors, keep, stored.sha256, usual_threads(), share)
 
 
 def of_tensors(info: ModelInfo, tensors: Tensors, threads: int) -> OnnxModel:
@@ -141,6 +146,7 @@ def _model(
     keep: Callable[[str, Callable[[], bytes]], bytes],
     digest: str,
     threads: int,
+    share: float = 1.0,
 ) -> OnnxModel:
     _imported("onnxruntime")
     has_memories = any(task.seen is not None for task in info.tasks)
@@ -153,7 +159,7 @@ def _model(
         model = FoldedModel.of(info, tensors())
         if model.nbytes() > LARGEST:
             raise NoRuntimeError("it is larger than a graph may be")
-        return _serialized(lambda: readout_graph(model) if in_parts else whole_graph(model))
+        return _serialized(lambda: readout_graph(model) if in_parts else whole_graph(model, share))
 
     def of_start() -> bytes:
         from sparc.graph.model import start_graph
@@ -173,7 +179,7 @@ def _model(
     if in_parts:
         side, size = info.settings.start_size, info.shape.image_size
         start = net(f"start {SHA256} {side} {size}", of_start)
-    return OnnxModel(info, start, net(_model_of(digest), rest))
+    return OnnxModel(info, start, net(_model_of(digest), rest), STACK if share == 1 else 1)
 
 
 def drop_graph(digest: str) -> None:
@@ -220,10 +226,10 @@ def _imported(module: str) -> Any:
         raise NoRuntimeError(f"{module} is not installed") from error
 
 
-def _pictures_at_once(info: ModelInfo) -> int:
+def _pictures_at_once(info: ModelInfo, stack: int) -> int:
     """As many as keep the largest map, of a stack of working memories, within bounds."""
     memories = sum(task.seen is not None for task in info.tasks)
     filters = info.units[0].own + info.units[0].shared
     height, width = info.shape.image_size
     looks = 2 if info.settings.mirrors(info.flip) else 1
-    return max(1, MAP_BYTES // (4 * filters * height * width * looks * min(max(memories, 1), STACK)))
+    return max(1, MAP_BYTES // (4 * filters * height * width * looks * min(max(memories, 1), stack)))

@@ -18,7 +18,7 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from sparc.asking import open_taught
+from sparc.asking import check_asked, open_taught
 from sparc.cli.display import Display
 from sparc.cli.parse import ModelFile, parse
 from sparc.data.pictures import Kept
@@ -47,6 +47,9 @@ class Predict:
     were held out to know."""
     always: bool = False
     """Name a class in any case."""
+    ask: float = 1.0
+    """Ask only the working memories that have this share of what is likely by patches: sooner with many of them, and a
+    few answers change; 1 asks all."""
     json: bool = False
     """Print a JSON list, an object a picture."""
     cache: bool = True
@@ -60,6 +63,7 @@ class Predict:
             raise InputError("there is nothing to look at: name pictures, or folders of pictures")
         if self.top < 1:
             raise InputError(f"--top {self.top} names nothing: give at least 1")
+        check_asked(self.ask)
         if self.reject is not None:
             check_passing(self.reject)
         if self.reject is not None and self.always:
@@ -88,7 +92,7 @@ class Prediction:
 
 def main(arguments: list[str]) -> int:
     given = parse(Predict, "predict", __doc__, arguments)
-    model = open_taught(given.model, given.cache)
+    model = open_taught(given.model, given.cache, given.ask)
     model.info.shape.check_takes_pictures(given.model)
     check_task(model.info, given.task)
     paths = [picture for path in given.paths for picture in picture_paths(path)]

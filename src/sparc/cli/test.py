@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
-from sparc.asking import open_taught
+from sparc.asking import check_asked, open_taught
 from sparc.calibration import calibration_error
 from sparc.cli.display import Display
 from sparc.cli.parse import ModelFile, parse
@@ -37,6 +37,9 @@ class Test:
     reject: float = USUAL_SHARE
     """The share of pictures of known classes that should pass as known, as in predict. What is right is counted without
     it: a picture may be named right that would not pass."""
+    ask: float = 1.0
+    """Ask only the working memories that have this share of what is likely by patches: sooner with many of them, and a
+    few answers change; 1 asks all."""
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
     cache: bool = True
@@ -46,12 +49,13 @@ class Test:
     """Print it as JSON, with how often each class was taken for which."""
 
     def __post_init__(self) -> None:
+        check_asked(self.ask)
         check_passing(self.reject)
 
 
 def main(arguments: list[str]) -> int:
     given = parse(Test, "test", __doc__, arguments)
-    model = open_taught(given.model, given.cache)
+    model = open_taught(given.model, given.cache, given.ask)
     shape = model.info.shape
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))

@@ -88,14 +88,14 @@ class Answers:
         for number, say in enumerate(self.voices[stack.memories]):
             counts[number, 0, np.isin(known, list(say.classes))] = say.counts(by_trust)
         counted = graph.node(f"{own}.counted", "Mul", posteriors, graph.weight(f"{own}.counts", counts))
-        return self._spread(f"{own}.heard", graph.summed(f"{own}.said", counted, axis=0), known, 0.0)
+        return self.spread(f"{own}.heard", graph.summed(f"{own}.said", counted, axis=0), known, 0.0)
 
     def _posterior(self, features: str, layer: Linear) -> str:
         """What discriminants say of each class; of those that they do not know, 0."""
         weight, bias = layer.weight / np.float32(TEMPERATURE), layer.bias / np.float32(TEMPERATURE)
         x = self.graph.linear("common.discriminants", features, weight, bias)
         x = self.graph.node("common.posterior", "LogSoftmax", x, axis=1)
-        return self._spread("common", x, layer.say.classes, 0.0)
+        return self.spread("common", x, layer.say.classes, 0.0)
 
     def _by_portion(self, among_all: str, in_portion: str) -> str:
         """The score of each class's portion, and in it the class's own."""
@@ -112,7 +112,7 @@ class Answers:
         order = np.argsort([label for portion in portions for label in portion])
         return graph.node("in_order", "Gather", together, graph.weight("order", order), axis=1)
 
-    def _spread(self, name: str, x: str, classes: Sequence[int], otherwise: float) -> str:
+    def spread(self, name: str, x: str, classes: Sequence[int], otherwise: float) -> str:
         """A column for each of all classes."""
         if list(classes) == list(range(self.classes)):
             return x

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,16 +17,17 @@ Shape = Sequence[str | int]
 class Graph:
     """Every node has one output, which has its name."""
 
-    def __init__(self) -> None:
-        """ImportError where there is no onnx."""
+    def __init__(self, prefix: str = "") -> None:
+        """All its names begin with the prefix. ImportError where there is no onnx."""
         self.onnx = import_module("onnx")
+        self.prefix = prefix
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.names: set[str] = set()
 
     def weight(self, name: str, value: ArrayLike) -> str:
         """Floats are kept in single precision."""
-        array = np.asarray(value)
+        array, name = np.asarray(value), self.prefix + name
         if array.dtype.kind == "f":
             array = array.astype(np.float32)
         self.names.add(name)
@@ -35,11 +36,16 @@ class Graph:
 
     def constant(self, name: str, value: ArrayLike) -> str:
         """A number, or some, that several nodes may share."""
-        return name if name in self.names else self.weight(name, value)
+        return self.prefix + name if self.prefix + name in self.names else self.weight(name, value)
 
     def node(self, name: str, operator: str, *inputs: str, **attributes: Any) -> str:
+        name = self.prefix + name
         self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), [name], name=name, **attributes))
         return name
+
+    def either(self, name: str, condition: str, then: "Branch", otherwise: "Branch") -> str:
+        """What one of two branches ends with; the other is not computed."""
+        return self.node(name, "If", condition, then_branch=then.body(), else_branch=otherwise.body())
 
     def linear(self, name: str, x: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
         kept = self.weight(f"{name}.weight", weight), self.weight(f"{name}.bias", bias)
@@ -83,3 +89,16 @@ class Graph:
         )
         helper.set_model_props(made, dict(facts or {}))
         return made
+
+
+class Branch(Graph):
+    """Nodes that are computed, or not, inside of another graph, whose nodes they may take in."""
+
+    def ends_with(self, node: str) -> Self:
+        self.end = node
+        return self
+
+    def body(self) -> Any:
+        helper = self.onnx.helper
+        end = helper.make_tensor_value_info(self.end, self.onnx.TensorProto.FLOAT, None)
+        return helper.make_graph(self.nodes, self.prefix, [], [end], self.weights)

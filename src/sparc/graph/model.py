@@ -8,9 +8,11 @@ import numpy as np
 from sparc import __version__
 from sparc.folded import FoldedModel
 from sparc.graph.answers import Answers, strangeness
+from sparc.graph.asked import Asked
 from sparc.graph.builder import Graph
 from sparc.graph.common import patch_features, start_features
 from sparc.graph.memories import stacks
+from sparc.graph.mirror import with_mirrored
 from sparc.model_info import ModelInfo
 from sparc.nn import lite0
 from sparc.nn.lite0_weights import lite0_weights
@@ -21,19 +23,27 @@ SHARES = (0.8, 0.9, 0.95, 0.99)
 """Of pictures of known classes, for which it is said how strange they are at the most."""
 
 
-def whole_graph(model: FoldedModel) -> Any:
-    """From uint8 pictures to scores, probabilities and strangeness."""
+def whole_graph(model: FoldedModel, share: float = 1.0) -> Any:
+    """From uint8 pictures to scores, probabilities and strangeness.
+
+    With a share below 1 only the working memories are asked, for each picture, that have so much of what is likely by
+    patches.
+    """
     graph, info = Graph(), model.info
     x = _normalized(graph, info)
-    both = _with_mirrored(graph, x, info.shape.image_size[1]) if model.mirror else x
-    memories = [(stack, *stack.features(both)) for stack in stacks(graph, model)]
+    both = with_mirrored(graph, x, info.shape.image_size[1]) if model.mirror else x
     common = None
     if model.patches is not None:
         common = patch_features(graph, "patches", both, model.patches, info.shape.image_size, model.mirror)
     elif model.has_start:
         weights, side = lite0.folded(lite0_weights()), info.settings.start_size
         common = start_features(graph, "start", x, weights, side, info.shape.image_size)
-    graph.node("scores", "Identity", Answers(graph, model).scores(memories, common))
+    if share < 1 and common is not None:
+        scores = Asked(graph, model).scores_by(share, x, common)
+    else:
+        memories = [(stack, *stack.features(both)) for stack in stacks(graph, model)]
+        scores = Answers(graph, model).scores(memories, common)
+    graph.node("scores", "Identity", scores)
     return _finished(graph, model, common, {"images": (np.uint8, _shape(info))})
 
 
@@ -64,12 +74,6 @@ def _normalized(graph: Graph, info: ModelInfo) -> str:
     scale = graph.weight("scale", 1 / (np.array(info.std, np.float32)[:, None, None] * np.float32(255)))
     x = graph.node("floats", "Cast", "images", to=graph.onnx.TensorProto.FLOAT)
     return graph.node("normalized", "Mul", graph.node("centred", "Sub", x, shift), scale)
-
-
-def _with_mirrored(graph: Graph, x: str, width: int) -> str:
-    """All pictures, and then their mirror images."""
-    backwards = graph.weight("backwards", np.arange(width)[::-1])
-    return graph.node("both", "Concat", x, graph.node("mirrored", "Gather", x, backwards, axis=3), axis=0)
 
 
 def _finished(graph: Graph, model: FoldedModel, common: str | None, inputs: Any) -> Any:
