@@ -19,6 +19,7 @@ from sparc.model_info import ModelInfo
 from sparc.model_input import InputShape
 from sparc.nn.lite0_weights import are_installed
 from sparc.onnx_model import OnnxNet, of_tensors
+from sparc.text import counted
 
 AIMS = {(5, 1): 7.0, (5, 256): 1.5}
 """How many times as fast as a loop over the memories as trained, for so many memories and pictures at once."""
@@ -51,7 +52,7 @@ def _row(size: Size, workers: Workers, count: int, batch: int) -> Row:
     aim = AIMS.get((count, batch))
     return Row(
         "5",
-        f"{WHAT}, {_memories(count)}, batch {batch}, against a loop in torch",
+        f"{WHAT}, {counted(count, 'memory', 'memories')}, batch {batch}, against a loop in torch",
         f"{times['loop']:.2f} × ({milliseconds:.2f} ms a picture), our form in torch {times['torch']:.2f}; "
         + _compared(times, "loop", "torch"),
         "" if aim is None else f"≥ {aim:g} ×",
@@ -72,7 +73,7 @@ def _two_threads_row(size: Size, workers: Workers, count: int, batch: int) -> Ro
     milliseconds = 1000 * median(seconds["two"]) / batch
     return Row(
         "5",
-        f"{WHAT}, {_memories(count)}, batch {batch}, two threads against one, by the clock",
+        f"{WHAT}, {counted(count, 'memory', 'memories')}, batch {batch}, two threads against one, by the clock",
         f"{times['one']:.2f} × ({milliseconds:.2f} ms a picture); with two threads as well a loop in torch takes "
         f"{times['loop']:.2f} × as long, {_compared(times, 'loop', 'one')}",
         figures={"ms": milliseconds, **times, **extremes("times one", seconds["one"], seconds["two"])},
@@ -94,10 +95,6 @@ def _seconds(
     return in_turns(dict.fromkeys(makers, workers.ours), FEW_ROUNDS if many else 2 * size.rounds, timer=timer)
 
 
-def _memories(count: int) -> str:
-    return f"{count} {'memory' if count == 1 else 'memories'}"
-
-
 def _compared(times: Mapping[str, float], *besides: str) -> str:
     """How long others take, but for those that are told of already."""
     return ", ".join(f"{name} takes {times[name]:.2f} × as long" for name in times if name not in besides)
@@ -110,8 +107,10 @@ def loop_on_two(size: Size, count: int, batch: int) -> Job:
     def on_two() -> None:
         before = torch.get_num_threads()
         torch.set_num_threads(2)
-        answer()
-        torch.set_num_threads(before)
+        try:
+            answer()
+        finally:
+            torch.set_num_threads(before)
 
     return on_two
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,8 +18,12 @@ from sparc.cli.main import main
 from sparc.data.augment import Augment
 from sparc.errors import InputError
 from sparc.files import user_cache
-from sparc.model_file import Model, load, save
+from sparc.folded import FoldedModel
+from sparc.graph.model import whole_graph
+from sparc.model_file import Model, load, save, tensors_of
+from sparc.nn import roll
 from sparc.nn.roll import ENOUGH
+from tests.models import learned_task
 from tests.test_export import model as taught_model
 from tests.test_onnx_model import (
     SETTINGS,
@@ -33,8 +38,6 @@ from tests.test_onnx_model import (
 
 FIVE = tuple((f"{task}.a", f"{task}.b") for task in range(5))
 WITH_PATCHES = [name for name, settings in SETTINGS.items() if settings.patches]
-ALIKE = 5 * ENOUGH
-"""Pictures after which all working memories are trusted alike."""
 
 
 def chosen(posterior: Tensor, classes: list[list[int]], share: float) -> list[int]:
@@ -49,7 +52,14 @@ def chosen(posterior: Tensor, classes: list[list[int]], share: float) -> list[in
 
 @torch.no_grad()
 def expected(model: Model, images: Pixels, share: float) -> tuple[Tensor, list[int]]:
-    """By readouts that have only the memories that are asked; and how many these are."""
+    """By readouts of only the memories that are asked, and how many these are; heads count as all do together."""
+    says = [head.say for head in model.net.readout().heads]
+    counts_of_all = {by_trust: roll.head_counts(says, by_trust) for by_trust in (False, True)}
+    with patch.object(roll, "head_counts", lambda heads, by_trust: counts_of_all[by_trust]):
+        return _expected(model, images, share)
+
+
+def _expected(model: Model, images: Pixels, share: float) -> tuple[Tensor, list[int]]:
     views = Augment(model.info.mean, model.info.std).normalize(torch.from_numpy(images))
     readout, features = model.net.readout(), model.net.pooled(views)
     scores, counts = [], []
@@ -75,11 +85,12 @@ def unlike(model: Model) -> Model:
 @pytest.mark.parametrize("classes", [FIVE, TAUGHT_AGAIN], ids=["five tasks", "taught again"])
 @pytest.mark.parametrize("name", WITH_PATCHES)
 def test_who_is_not_asked_has_no_say(tmp_path: Path, name: str, classes: tuple[tuple[str, ...], ...]) -> None:
-    save(unlike(taught_model(classes, settings=SETTINGS[name], enough=ALIKE)), tmp_path / "model.sparc")
+    """Of working memories that are trusted differently, and none of them fully."""
+    save(unlike(taught_model(classes, settings=SETTINGS[name], enough=ENOUGH // 2)), tmp_path / "model.sparc")
     model, images = load(tmp_path / "model.sparc"), pictures(30)
     all_counts = set()
     for share in (0.1, 0.6, 0.9):
-        scores, strangeness = open_taught(tmp_path / "model.sparc", share=share).answer(images)
+        scores, strangeness = open_taught(tmp_path / "model.sparc", ask=share).answer(images)
         wanted, counts = expected(model, images, share)
         np.testing.assert_allclose(scores, wanted.numpy(), atol=1e-3)
         np.testing.assert_allclose(strangeness, model.answer(images)[1], rtol=1e-3, atol=1e-4)
@@ -89,23 +100,45 @@ def test_who_is_not_asked_has_no_say(tmp_path: Path, name: str, classes: tuple[t
 
 @pytest.mark.parametrize("name", WITH_PATCHES)
 def test_where_all_are_asked_answers_are_as_ever(tmp_path: Path, name: str) -> None:
-    """Also of working memories that are trusted differently."""
     save(unlike(taught_model(FIVE, settings=SETTINGS[name])), tmp_path / "model.sparc")
     images = pictures(20)
     share = 1 - 1e-6
     _, counts = expected(load(tmp_path / "model.sparc"), images, share)
     everybody = np.array(counts) == len(FIVE)
     assert everybody.any()
-    scores, wanted = (open_taught(tmp_path / "model.sparc", share=each).answer(images)[0] for each in (share, 1.0))
+    scores, wanted = (open_taught(tmp_path / "model.sparc", ask=each).answer(images)[0] for each in (share, 1.0))
     np.testing.assert_allclose(scores[everybody], wanted[everybody], atol=1e-4)
 
 
 def test_pictures_alone_are_answered_as_with_others(tmp_path: Path) -> None:
     save(unlike(taught_model(FIVE, settings=SETTINGS["chorus"])), tmp_path / "model.sparc")
-    ready, images = open_taught(tmp_path / "model.sparc", share=0.5), pictures(7)
+    ready, images = open_taught(tmp_path / "model.sparc", ask=0.5), pictures(7)
     together = ready.answer(images)[0]
     alone = np.concatenate([ready.answer(images[number : number + 1])[0] for number in range(7)])
     np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_who_is_not_asked_is_not_computed() -> None:
+    model = taught_model(FIVE, settings=SETTINGS["chorus"])
+    tensors = {name: tensor.numpy() for name, tensor in tensors_of(model.net).items()}
+    graph = whole_graph(FoldedModel.of(model.info, tensors), ask=0.5).graph
+    assert sum(node.op_type == "If" for node in graph.node) == len(FIVE)
+    assert not [node.name for node in graph.node if node.op_type == "Conv" and "patches" not in node.name]
+
+
+def test_classes_that_no_memory_was_trained_with(tmp_path: Path) -> None:
+    """They are told by statistics, and a picture of theirs is still shown to the likeliest of the others."""
+    model = unlike(taught_model(FIVE, settings=SETTINGS["chorus"]))
+    late = replace(learned_task("late", "x", "y"), pictures=(8, 8), seen=None)
+    info = replace(model.info, tasks=(*model.info.tasks, late))
+    model.net.add_portion(2)
+    features = [torch.rand(16, len(voice.shift)) for voice in model.net.all_voices()]
+    model.net.add_statistics(features, torch.tensor([10, 11]).repeat(8))
+    save(Model(model.net, info), tmp_path / "model.sparc")
+    images = pictures(20)
+    wanted, _ = expected(load(tmp_path / "model.sparc"), images, 0.5)
+    scores, _ = open_taught(tmp_path / "model.sparc", ask=0.5).answer(images)
+    np.testing.assert_allclose(scores, wanted.numpy(), atol=1e-3)
 
 
 @pytest.fixture
@@ -124,21 +157,24 @@ def test_on_the_command_line(model_and_folder: tuple[Path, Path], capsys: pytest
     for wrong in ("0", "1.5", "nan"):
         assert main(["predict", model, folder, "--ask", wrong]) == 2
         assert "choose above 0, and up to 1" in capsys.readouterr().err
+    assert main(["predict", model, folder, "--ask", "0.5", "--task", "task 0"]) == 2
+    assert "leave --ask out" in capsys.readouterr().err
 
 
-def test_without_onnxruntime(model_and_folder: tuple[Path, Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["onnx", "onnxruntime"])
+def test_without_onnxruntime(model_and_folder: tuple[Path, Path], tmp_path: Path, module: str) -> None:
     command = [sys.executable, "-m", "sparc", "predict", *map(str, model_and_folder), "--ask", "0.5"]
-    environment = without("onnxruntime", tmp_path / "none")
+    environment = without(module, tmp_path / "none")
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
-    assert "--ask 0.5 needs onnxruntime" in done.stderr
+    assert f"--ask 0.5 is for onnxruntime alone, and {module} is not installed: leave it out" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_models_in_which_nothing_can_be_chosen(tmp_path: Path) -> None:
     save(taught_model(settings=SETTINGS["no patches"]), tmp_path / "model.sparc")
     with pytest.raises(InputError, match="no features that all classes have in common"):
-        open_taught(tmp_path / "model.sparc", share=0.5)
+        open_taught(tmp_path / "model.sparc", ask=0.5)
     untrained(3, pictures(60, 3, (16, 16)), start="nothing").save(tmp_path / "statistics.sparc")
     with pytest.raises(InputError, match="has no working memories to choose from: leave --ask out"):
-        open_taught(tmp_path / "statistics.sparc", share=0.5)
+        open_taught(tmp_path / "statistics.sparc", ask=0.5)

@@ -9,28 +9,29 @@ from sparc.ready import ReadyModel
 from sparc.stored_model import check_taught, read
 
 
-def open_taught(path: Path, cache: bool = True, share: float = 1.0) -> ReadyModel:
+def open_taught(path: Path, cache: bool = True, ask: float = 1.0) -> ReadyModel:
     """A model that knows at least one class; with a `cache`, its graph is kept for the next time.
 
-    With a share below 1 only the working memories are asked, for each picture, that have so much of what is likely.
+    Where `ask` is below 1 only the working memories are asked, for each picture, that have this share of what is
+    likely.
     """
     stored = read(path)
     check_taught(stored.info, path)
-    if share < 1:
+    if ask < 1:
         check_can_choose(stored.info, path)
     try:
-        return of_file(stored, cache, share)
+        return of_file(stored, cache, ask)
     except NoRuntimeError as error:
-        if share < 1:
-            raise InputError(f"--ask {share:g} needs onnxruntime ({error}): leave it out, or install that") from error
+        if ask < 1:
+            raise InputError(f"--ask {ask:g} is for onnxruntime alone, and {error}: leave it out") from error
         from sparc.model_file import of_stored
 
         return of_stored(stored)
 
 
-def check_asked(share: float) -> None:
-    if not 0 < share <= 1:
-        raise InputError(f"--ask {share:g} is no share of what is likely: choose above 0, and up to 1")
+def check_ask(ask: float) -> None:
+    if not 0 < ask <= 1:
+        raise InputError(f"--ask {ask:g} is no share of what is likely: choose above 0, and up to 1")
 
 
 def check_can_choose(info: ModelInfo, path: Path) -> None:

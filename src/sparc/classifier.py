@@ -103,7 +103,8 @@ class ContinualClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def learn(self, pictures: Pictures, labels: Sequence[object] | None = None, name: str | None = None) -> Self:
         """Learn a task: a folder of class folders, or pictures with a label each. What is known already stays.
 
-        A warning names the pictures of a folder that cannot be read, and they are skipped, unless `strict` is set.
+        A warning names the pictures of a folder that cannot be read, or lie in no class folder, and they are skipped;
+        where `strict` is set, the first of them is an error.
         """
         self.model_ = self._taught(getattr(self, "model_", None), pictures, labels, name)
         return self

@@ -16,7 +16,7 @@ from torch import Tensor
 from sparc import __version__
 from sparc.calibration import checked
 from sparc.data.augment import Augment
-from sparc.data.class_folders import split_of
+from sparc.data.class_folders import check_no_strays, split_of
 from sparc.data.imageset import ImageSet, Splits
 from sparc.data.pictures import Fit
 from sparc.data.progress import Progress, no_progress
@@ -105,8 +105,11 @@ def read_folder(
     """Pictures in class folders as a model takes them in, or what it finds when it looks at them; `side` and `fit` are
     a new one's, of coloured squares.
 
-    Those that cannot be read are added to `skipped`; without such a list the first of them is an error.
+    Those that cannot be read, or lie in no class folder, are added to `skipped`; without such a list the first of them
+    is an error.
     """
+    if skipped is None:
+        check_no_strays(Tree.at(folder))
     if model is None:
         return Folder(folder, side, validation, fit, skipped, look).load(progress=progress)
     shape = model.info.shape

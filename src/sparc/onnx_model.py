@@ -120,13 +120,13 @@ class OnnxModel:
         return hashlib.sha256(repr(made).encode() + image.tobytes()).digest()
 
 
-def of_file(stored: StoredModel, cache: bool = True, share: float = 1.0) -> OnnxModel:
-    """A model as it was stored; with a `cache`, from graphs that are kept. With a share below 1 only some working
-    memories are asked.
+def of_file(stored: StoredModel, cache: bool = True, ask: float = 1.0) -> OnnxModel:
+    """A model as it was stored; with a `cache`, from graphs that are kept. Where `ask` is below 1 only some working
+    memories are asked, and the graph is not kept.
     """
-    # Of a model that has forgotten something one graph is dropped, so there must be no other.
-    keep = graph_cache.recalled if cache and share == 1 else _made
-    return _model(stored.info, lambda: stored.tensors, keep, stored.sha256, usual_threads(), share)
+    # When something is forgotten the graph goes that is kept under the file's digest; others would stay behind.
+    keep = graph_cache.recalled if cache and ask == 1 else _made
+    return _model(stored.info, lambda: stored.tensors, keep, stored.sha256, usual_threads(), ask)
 
 
 def of_tensors(info: ModelInfo, tensors: Tensors, threads: int) -> OnnxModel:
@@ -146,7 +146,7 @@ def _model(
     keep: Callable[[str, Callable[[], bytes]], bytes],
     digest: str,
     threads: int,
-    share: float = 1.0,
+    ask: float = 1.0,
 ) -> OnnxModel:
     _imported("onnxruntime")
     has_memories = any(task.seen is not None for task in info.tasks)
@@ -159,7 +159,7 @@ def _model(
         model = FoldedModel.of(info, tensors())
         if model.nbytes() > LARGEST:
             raise NoRuntimeError("it is larger than a graph may be")
-        return _serialized(lambda: readout_graph(model) if in_parts else whole_graph(model, share))
+        return _serialized(lambda: readout_graph(model) if in_parts else whole_graph(model, ask))
 
     def of_start() -> bytes:
         from sparc.graph.model import start_graph
@@ -179,7 +179,7 @@ def _model(
     if in_parts:
         side, size = info.settings.start_size, info.shape.image_size
         start = net(f"start {SHA256} {side} {size}", of_start)
-    return OnnxModel(info, start, net(_model_of(digest), rest), STACK if share == 1 else 1)
+    return OnnxModel(info, start, net(_model_of(digest), rest), STACK if ask == 1 else 1)
 
 
 def drop_graph(digest: str) -> None:

@@ -12,11 +12,14 @@ from sparc.model_info import ModelInfo
 from sparc.predictor import Confusion
 
 
-def known_classes(folder: Tree, info: ModelInfo, called: Path | str, skipped: list[Skipped] | None = None) -> Classes:
-    """The pictures of each class, all of which the model, which is `called` so, has to know; those that lie in no class
-    folder are added to `skipped`.
+def known_classes(
+    folder: Tree, info: ModelInfo, called: Path | str, skipped: list[Skipped] | None = None, *, strict: bool = False
+) -> Classes:
+    """The pictures of each class, all of which the model, which is `called` so, has to know.
+
+    Those that lie in no class folder are added to `skipped`; `strict` refuses them.
     """
-    classes, known = class_folders(folder, skipped), info.classes
+    classes, known = class_folders(folder, skipped, strict=strict), info.classes
     for name in classes:
         if name not in known:
             meant = nearest(name, known)

@@ -127,3 +127,9 @@ def test_a_picture_beside_the_class_folders_is_named_too(
     assert json.loads(learned.out)["pictures"] == [4, 4]
     assert main(["test", str(model), str(folder)]) == 0
     assert capsys.readouterr().err == said
+    for command in (
+        ["learn", str(folder), "--model", str(tmp_path / "other.sparc"), *QUICK],
+        ["test", str(model), str(folder)],
+    ):
+        assert main([*command, "--strict"]) == 2
+        assert capsys.readouterr().err.startswith(f"sparc: {stray} lies beside the folders of classes")

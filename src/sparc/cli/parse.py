@@ -15,6 +15,14 @@ from sparc.errors import InputError
 
 Form = TypeVar("Form")
 ModelFile = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="The model file.")]
+AskedShare = Annotated[
+    float,
+    tyro.conf.arg(
+        metavar="SHARE",
+        help="Ask only the working memories that have this share of what is likely by patches, 1 for all of them: "
+        "sooner where there are many memories and many pictures, and a few answers change.",
+    ),
+]
 BenchmarkName = Annotated[
     str,
     tyro.conf.Positional,

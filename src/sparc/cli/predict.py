@@ -18,9 +18,9 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from sparc.asking import check_asked, open_taught
+from sparc.asking import check_ask, open_taught
 from sparc.cli.display import Display
-from sparc.cli.parse import ModelFile, parse
+from sparc.cli.parse import AskedShare, ModelFile, parse
 from sparc.data.pictures import Kept
 from sparc.errors import InputError
 from sparc.model_input import InputShape, Square, picture_paths, read_square
@@ -47,9 +47,7 @@ class Predict:
     were held out to know."""
     always: bool = False
     """Name a class in any case."""
-    ask: float = 1.0
-    """Ask only the working memories that have this share of what is likely by patches: sooner with many of them, and a
-    few answers change; 1 asks all."""
+    ask: AskedShare = 1.0
     json: bool = False
     """Print a JSON list, an object a picture."""
     cache: bool = True
@@ -63,7 +61,9 @@ class Predict:
             raise InputError("there is nothing to look at: name pictures, or folders of pictures")
         if self.top < 1:
             raise InputError(f"--top {self.top} names nothing: give at least 1")
-        check_asked(self.ask)
+        check_ask(self.ask)
+        if self.ask < 1 and self.task is not None:
+            raise InputError("--task says already which classes there are to choose from: leave --ask out")
         if self.reject is not None:
             check_passing(self.reject)
         if self.reject is not None and self.always:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.markup import escape
 
-from sparc.asking import check_asked, open_taught
+from sparc.asking import check_ask, open_taught
 from sparc.calibration import calibration_error
 from sparc.cli.display import Display
-from sparc.cli.parse import ModelFile, parse
+from sparc.cli.parse import AskedShare, ModelFile, parse
 from sparc.data.class_folders import folder_to_test, read_labelled
 from sparc.data.pictures import Kept, Pixels
 from sparc.data.skipped import Skipped, told
@@ -37,9 +37,7 @@ class Test:
     reject: float = USUAL_SHARE
     """The share of pictures of known classes that should pass as known, as in predict. What is right is counted without
     it: a picture may be named right that would not pass."""
-    ask: float = 1.0
-    """Ask only the working memories that have this share of what is likely by patches: sooner with many of them, and a
-    few answers change; 1 asks all."""
+    ask: AskedShare = 1.0
     strict: bool = False
     """Stop at a picture that cannot be read, instead of passing it over."""
     cache: bool = True
@@ -49,7 +47,7 @@ class Test:
     """Print it as JSON, with how often each class was taken for which."""
 
     def __post_init__(self) -> None:
-        check_asked(self.ask)
+        check_ask(self.ask)
         check_passing(self.reject)
 
 
@@ -60,7 +58,7 @@ def main(arguments: list[str]) -> int:
     shape.check_takes_pictures(given.model)
     folder = folder_to_test(Tree.at(given.folder))
     skipped: list[Skipped] = []
-    classes = known_classes(folder, model.info, given.model, skipped)
+    classes = known_classes(folder, model.info, given.model, skipped, strict=given.strict)
     if given.unknown is not None and not given.unknown.exists():
         raise InputError(f"there is no {given.unknown}: name a folder, or an archive, of pictures of other classes")
     unknown = None if given.unknown is None else Tree.at(given.unknown)

@@ -23,6 +23,7 @@ Classes = Mapping[str, Sequence[str]]
 _TEST_FOLDERS = ("test", "val", "valid", "validation")
 _MEASURED = 500
 """How many pictures' headers are looked at to choose a size."""
+_STRAY = "lies beside the folders of classes, and in none of them"
 _LAYOUT = "put the pictures of each class into a folder named after the class, such as cat/1.jpg and dog/1.jpg"
 
 
@@ -60,10 +61,10 @@ def _test_part(parts: Mapping[str, Tree]) -> Tree | None:
     return next((parts[name] for name in _TEST_FOLDERS if name in parts), None)
 
 
-def class_folders(tree: Tree, skipped: list[Skipped] | None = None) -> Classes:
+def class_folders(tree: Tree, skipped: list[Skipped] | None = None, *, strict: bool = False) -> Classes:
     """The classes, sorted by name; pictures in folders inside a class folder are of that class.
 
-    Pictures beside the class folders are of none, and are added to `skipped`.
+    Pictures beside the class folders are of none, and are added to `skipped`; `strict` refuses them.
     """
     classes: dict[str, list[str]] = {_class_name(folder): [] for folder in tree.folders()}
     pictures = tree.pictures()
@@ -73,12 +74,21 @@ def class_folders(tree: Tree, skipped: list[Skipped] | None = None) -> Classes:
     for picture in pictures:
         if "/" in picture:
             classes[_class_name(tree / picture.split("/", 1)[0])].append(picture)
+        elif strict:
+            raise InputError(f"{tree.file(picture)} {_STRAY}: move it into one, or take it away")
         elif skipped is not None:
-            skipped.append(Skipped(tree.file(picture), "it lies beside the folders of classes, and in none of them"))
+            skipped.append(Skipped(tree.file(picture), f"it {_STRAY}"))
     if not any(classes.values()):
         raise InputError(f"{tree} holds folders but no pictures in them: {_LAYOUT}")
     check_no_class_is_empty(classes, map(len, classes.values()), str(tree))
     return dict(sorted(classes.items()))
+
+
+def check_no_strays(tree: Tree) -> None:
+    """Refuse a folder, split or not, in which pictures lie beside the class folders."""
+    for part in split_of(tree):
+        if part is not None:
+            class_folders(part, strict=True)
 
 
 def check_no_class_is_empty(class_names: Iterable[str], counts: Iterable[int], where: Path | str) -> None:

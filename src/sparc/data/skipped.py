@@ -10,7 +10,7 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Skipped:
-    """A picture that nothing was learned from, or counted with."""
+    """A picture that was neither learned nor counted, and why."""
 
     path: str
     reason: str

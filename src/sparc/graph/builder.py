@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,8 @@ from sparc import __version__
 OPSET, IR_VERSION = 17, 8
 """Of 2022: what runtimes of the last years read."""
 Shape = Sequence[str | int]
+Body = Any
+"""A branch, as onnx has it."""
 
 
 class Graph:
@@ -43,9 +45,14 @@ class Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), [name], name=name, **attributes))
         return name
 
-    def either(self, name: str, condition: str, then: "Branch", otherwise: "Branch") -> str:
+    def either(self, name: str, condition: str, then: Body, otherwise: Body) -> str:
         """What one of two branches ends with; the other is not computed."""
-        return self.node(name, "If", condition, then_branch=then.body(), else_branch=otherwise.body())
+        return self.node(name, "If", condition, then_branch=then, else_branch=otherwise)
+
+    def body(self, end: str) -> Body:
+        """Its nodes as a branch of another graph, whose nodes they may take in."""
+        kind = self.onnx.helper.make_tensor_value_info(end, self.onnx.TensorProto.FLOAT, None)
+        return self.onnx.helper.make_graph(self.nodes, self.prefix, [], [kind], self.weights)
 
     def linear(self, name: str, x: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
         kept = self.weight(f"{name}.weight", weight), self.weight(f"{name}.bias", bias)
@@ -89,16 +96,3 @@ class Graph:
         )
         helper.set_model_props(made, dict(facts or {}))
         return made
-
-
-class Branch(Graph):
-    """Nodes that are computed, or not, inside of another graph, whose nodes they may take in."""
-
-    def ends_with(self, node: str) -> Self:
-        self.end = node
-        return self
-
-    def body(self) -> Any:
-        helper = self.onnx.helper
-        end = helper.make_tensor_value_info(self.end, self.onnx.TensorProto.FLOAT, None)
-        return helper.make_graph(self.nodes, self.prefix, [], [end], self.weights)

@@ -23,11 +23,11 @@ SHARES = (0.8, 0.9, 0.95, 0.99)
 """Of pictures of known classes, for which it is said how strange they are at the most."""
 
 
-def whole_graph(model: FoldedModel, share: float = 1.0) -> Any:
+def whole_graph(model: FoldedModel, ask: float = 1.0) -> Any:
     """From uint8 pictures to scores, probabilities and strangeness.
 
-    With a share below 1 only the working memories are asked, for each picture, that have so much of what is likely by
-    patches.
+    Where `ask` is below 1 only the working memories are asked, for each picture, that have this share of what is likely
+    by common features.
     """
     graph, info = Graph(), model.info
     x = _normalized(graph, info)
@@ -38,8 +38,8 @@ def whole_graph(model: FoldedModel, share: float = 1.0) -> Any:
     elif model.has_start:
         weights, side = lite0.folded(lite0_weights()), info.settings.start_size
         common = start_features(graph, "start", x, weights, side, info.shape.image_size)
-    if share < 1 and common is not None:
-        scores = Asked(graph, model).scores_by(share, x, common)
+    if ask < 1 and common is not None:
+        scores = Asked(graph, model).scores_by(ask, x, common)
     else:
         memories = [(stack, *stack.features(both)) for stack in stacks(graph, model)]
         scores = Answers(graph, model).scores(memories, common)

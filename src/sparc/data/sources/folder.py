@@ -38,9 +38,9 @@ class Folder(Source):
     Of a class with a single picture nothing can be held out: it has no test picture, so that a `Stream`, which tests
     every class, refuses it.
 
-    Pictures that cannot be read, or that lie in no class folder, are added to `skipped`; without such a list the first
-    that cannot be read is an error. Those count when a class is split, so that the others stay where they are when one
-    is repaired or removed.
+    Pictures that lie in no class folder, and those that cannot be read, are added to `skipped`; without such a list the
+    first that cannot be read is an error. These count when a class is split, so that the others stay where they are
+    when one is repaired or removed.
 
     What `keep` makes of each chunk of pictures is held in memory, and not the pictures.
     """
