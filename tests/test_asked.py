@@ -176,5 +176,7 @@ def test_models_in_which_nothing_can_be_chosen(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no features that all classes have in common"):
         open_taught(tmp_path / "model.sparc", ask=0.5)
     untrained(3, pictures(60, 3, (16, 16)), start="nothing").save(tmp_path / "statistics.sparc")
-    with pytest.raises(InputError, match="has no working memories to choose from: leave --ask out"):
-        open_taught(tmp_path / "statistics.sparc", ask=0.5)
+    save(taught_model(FIVE[:1], settings=SETTINGS["chorus"]), tmp_path / "one.sparc")
+    for name in ("statistics.sparc", "one.sparc"):
+        with pytest.raises(InputError, match="has no working memories to choose from: leave --ask out"):
+            open_taught(tmp_path / name, ask=0.5)

@@ -190,7 +190,7 @@ def test_many_pictures_are_kept_by_some() -> None:
     assert found.strangeness[100] == pytest.approx(0.5, abs=0.01)
 
 
-def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[bool]:
+def predictions(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[bool | None]:
     assert main(["predict", *map(str, arguments), "--json"]) == 0
     return [each["none_of_these"] for each in json.loads(capsys.readouterr().out)]
 
@@ -233,7 +233,7 @@ def test_test_counts_who_passes(path: Path, tmp_path: Path, capsys: pytest.Captu
 def test_a_model_that_cannot_tell_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     taught(count=8).save(tmp_path / "few.sparc")
     others = written(squares(5, 1), tmp_path / "others")
-    assert not any(predictions(capsys, tmp_path / "few.sparc", others))
+    assert predictions(capsys, tmp_path / "few.sparc", others) == [None] * 5
     assert main(["predict", str(tmp_path / "few.sparc"), str(others)]) == 0
     assert "“None of these” is never said: it takes 10 held-out pictures and has 4" in capsys.readouterr().err
     assert main(["predict", str(tmp_path / "few.sparc"), str(others), "--reject", "0.9"]) == 2

@@ -36,7 +36,7 @@ def check_ask(ask: float) -> None:
 
 def check_can_choose(info: ModelInfo, path: Path) -> None:
     """Refuse a model in which nothing tells whom to ask."""
-    if not any(task.seen is not None for task in info.tasks):
+    if sum(task.seen is not None for task in info.tasks) < 2:
         raise InputError(f"{path} has no working memories to choose from: leave --ask out")
     if not info.settings.describes_all:
         raise InputError(f"{path} has no features that all classes have in common to choose by: leave --ask out")

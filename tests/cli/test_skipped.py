@@ -133,3 +133,19 @@ def test_a_picture_beside_the_class_folders_is_named_too(
     ):
         assert main([*command, "--strict"]) == 2
         assert capsys.readouterr().err.startswith(f"sparc: {stray} lies beside the folders of classes")
+
+
+def test_classes_that_hold_folders_of_pictures_are_told_of(
+    picture_folder: MakeFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    above, model = (
+        picture_folder(classes=2, per_class=4).rename(tmp_path / "birds").parent / "above",
+        tmp_path / "m.sparc",
+    )
+    above.mkdir()
+    (tmp_path / "birds").rename(above / "birds")
+    (above / "plain").mkdir()
+    (above / "birds" / "class-0" / "0.png").rename(above / "plain" / "0.png")
+    assert main(["learn", str(above), "--model", str(model), *QUICK]) == 0
+    assert "sparc: birds: pictures lie in folders inside, and all of them are one class\n" in capsys.readouterr().err
+    assert load(model).info.classes == ("birds", "plain")

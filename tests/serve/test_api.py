@@ -126,7 +126,7 @@ def test_a_labelled_folder_is_tested_as_on_the_command_line(
     wrong = site.post("/test", files=[("crosses", ("1.png", b"x"))])
     assert (wrong.status_code, wrong.json()["error"]) == (
         400,
-        "“crosses” is named after no class of demo.sparc: did you mean cross? (or leave it out)",
+        "“crosses” is named after no class of demo.sparc: did you mean cross? (or move it elsewhere)",
     )
 
 

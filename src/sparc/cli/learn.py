@@ -13,6 +13,7 @@ from sparc.cli.display import duration
 from sparc.cli.parse import parse
 from sparc.cli.progress import RunDisplay
 from sparc.cli.threads import use_threads
+from sparc.data.class_folders import class_folders, of_folders_alone, split_of
 from sparc.data.pictures import Fit
 from sparc.data.skipped import Skipped, told
 from sparc.data.tree import Tree, title
@@ -123,6 +124,8 @@ def _learned(given: Learn, before: Model | None, skipped: list[Skipped]) -> Mode
     name = title(given.folder) if given.name is None else given.name
     folder = Tree.at(given.folder)
     with RunDisplay(given.model.name) as display:
+        if deep := of_folders_alone(class_folders(split_of(folder)[0])):
+            display.warn(one_line(f"{', '.join(deep)}: pictures lie in folders inside, and all of them are one class"))
 
         def tell() -> None:
             for line in told(skipped):

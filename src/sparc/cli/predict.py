@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -79,15 +79,16 @@ class Prediction:
     path: Path
     classes: tuple[tuple[str, float], ...] = ()
     """Names and probabilities, likeliest first."""
-    is_known: bool = True
-    """Whether it may be of any of them."""
+    is_known: bool | None = True
+    """Whether it may be of any of them; None where that cannot be told."""
     error: str = ""
 
     def as_json(self) -> dict[str, object]:
         if self.error:
             return {"path": str(self.path), "error": self.error}
         found = [{"class": name, "probability": probability} for name, probability in self.classes]
-        return {"path": str(self.path), "none_of_these": not self.is_known, "predictions": found}
+        none = None if self.is_known is None else not self.is_known
+        return {"path": str(self.path), "none_of_these": none, "predictions": found}
 
 
 def main(arguments: list[str]) -> int:
@@ -99,6 +100,7 @@ def main(arguments: list[str]) -> int:
     if given.reject is not None:
         check_rejects(model.info, given.reject)
     share = None if given.always else given.reject or USUAL_SHARE
+    can_tell = share is None or model.info.limit(share) is not None
     found = []
     with Display("predict") as display:
 
@@ -106,9 +108,9 @@ def main(arguments: list[str]) -> int:
             return likeliest(answers(model, looked), given.top, given.task, share)
 
         for prediction in _predictions(model, paths, given.cache, name):
-            found.append(prediction)
+            found.append(prediction if can_tell else replace(prediction, is_known=None))
             display.loading("pictures", len(found), len(paths))
-    if share is not None and model.info.limit(share) is None and not (given.json or given.csv):
+    if not can_tell and not (given.json or given.csv):
         print(f"“None of these” is never said: {why_not(model.info)}", file=sys.stderr)
     if given.json:
         print(json.dumps([prediction.as_json() for prediction in found], allow_nan=False))
@@ -151,7 +153,7 @@ def _print_table(found: Sequence[Prediction]) -> None:
         shown = Text(one_line(str(prediction.path)))
         if prediction.error:
             table.add_row(shown, Text(one_line(prediction.error), style="red"), "")
-        elif not prediction.is_known:
+        elif prediction.is_known is False:
             # How sure it would be if it had to be one of them says nothing of a picture that is not.
             names = ", ".join(one_line(name) for name, _ in prediction.classes)
             table.add_row(shown, Text(f"none of these; most like {names}", style="yellow"), "")
@@ -166,7 +168,7 @@ def _print_csv(found: Sequence[Prediction]) -> None:
     writer.writerow(["path", "rank", "class", "probability", "none_of_these", "error"])
     for prediction in found:
         rows: list[tuple[Any, ...]] = [
-            (rank, name, probability, "" if prediction.is_known else "yes", "")
+            (rank, name, probability, "yes" if prediction.is_known is False else "", "")
             for rank, (name, probability) in enumerate(prediction.classes, start=1)
         ]
         for row in rows or [("", "", "", "", prediction.error)]:

@@ -84,6 +84,11 @@ def class_folders(tree: Tree, skipped: list[Skipped] | None = None, *, strict: b
     return dict(sorted(classes.items()))
 
 
+def of_folders_alone(classes: Classes) -> list[str]:
+    """Those classes all of whose pictures lie in folders inside the class's own, which may be the classes meant."""
+    return [name for name, pictures in classes.items() if all(picture.count("/") > 1 for picture in pictures)]
+
+
 def check_no_strays(tree: Tree) -> None:
     """Refuse a folder, split or not, in which pictures lie beside the class folders."""
     for part in split_of(tree):
