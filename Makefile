@@ -12,7 +12,7 @@ help:
 	@echo "make test       the test suite"
 	@echo "make check      style, types, import layers, and every example in README and docstrings"
 	@echo "make test-long  the tests that take minutes"
-	@echo "make bench      how fast it is on this machine, in about six minutes"
+	@echo "make bench      how fast it is on this machine, in about twelve minutes"
 	@echo "make results    make what is missing of results/, which takes hours: make results DATA=folder"
 
 install: .venv/installed

@@ -33,10 +33,25 @@ CHUNK = 64
 """Pictures in memory at a time."""
 
 
+class Paths(tuple[Path, ...]):
+    """A class of its own, because for `tuple[Path, ...]` tyro imports what takes longer than numpy."""
+
+    __slots__ = ()
+
+
+_PATHS = tyro.constructors.PrimitiveConstructorSpec(
+    nargs="*",
+    metavar="PATH",
+    instance_from_str=lambda words: Paths(map(Path, words)),
+    is_instance=lambda instance: isinstance(instance, Paths),
+    str_from_instance=lambda paths: [str(path) for path in paths],
+)
+
+
 @dataclass(frozen=True)
 class Predict:
     model: ModelFile
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH …")]
+    paths: Annotated[Paths, tyro.conf.Positional, tyro.conf.arg(metavar="PATH …"), _PATHS]
     """Pictures, and folders that hold some at any depth."""
     top: int = 1
     """How many classes to name for each picture, likeliest first."""
