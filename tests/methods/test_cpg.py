@@ -11,7 +11,7 @@ from sparc.data.augment import Augment
 from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods import Recipe
-from sparc.methods.masks.cpg import CPG, PRUNED, SCORE_LR, START, CpgSettings
+from sparc.methods.masks.cpg import CPG, SCORE_LR, START, CpgSettings
 from sparc.nn.resnet import ResNet
 from sparc.train import Trainer, seeded
 from tests.examples import AUGMENT
@@ -36,8 +36,7 @@ def test_older_tasks_logits_are_bit_equal_whatever_comes(
     stream: Stream, augment: Augment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the net grows, as it does here in the second task."""
-    monkeypatch.setattr("sparc.methods.masks.cpg.PRUNED", (0.3, 0.6))
-    method = learner(goal=1.0)
+    method = learner(goal=1.0, pruning_step=0.5)
     trainer = Trainer(method, RECIPE, 0)
     images = augment.normalize(stream.test(0).images)
     said: list[bytes] = []
@@ -186,7 +185,9 @@ def test_what_has_gone_too_far_is_taken_back(stream: Stream, monkeypatch: pytest
         ({}, 0, [70, 69], ["train", "prune 10%", "prune 20%"]),
         ({}, 0, [70, 68.9], ["train", "prune 10%"]),
         ({"margin": 2}, 0, [70, 68.9], ["train", "prune 10%", "prune 20%"]),
-        ({}, 0, [70] * 11, ["train", *(f"prune {share:.0%}" for share in PRUNED)]),
+        ({}, 0, [70] * 11, ["train", *(f"prune {share}%" for share in (10, 20, 30, 40, 50, 60, 70, 80, 90, 95))]),
+        ({"pruning_step": 0.5}, 0, [70] * 3, ["train", "prune 50%", "prune 95%"]),
+        ({"pruning_step": 0.95}, 0, [70] * 2, ["train", "prune 95%"]),
         ({"goal": 60}, 0, [70, 60], ["train", "prune 10%", "prune 20%"]),
         ({"goal": 60}, 0, [70, 59.9], ["train", "prune 10%"]),
         ({"goal": 80}, 0, [70], ["train", "grow"]),

@@ -14,6 +14,7 @@ Left out: the authors train scores and weights once more after pruning, keep it 
 within each step. Their net is VGG-16 with batch norm.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,8 +38,8 @@ from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import ResNet
 
-PRUNED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Shares of the weights that a task was free to train, given up after each step."""
+MOST = 0.95
+"""Of the weights that a task was free to train, what the last step of pruning gives up."""
 PRUNING = 5
 """The epochs of training are so many times those of a step of pruning."""
 GROWTH = 0.5
@@ -58,6 +59,9 @@ class CpgSettings(NetSettings):
     it, what the task has reached before pruning, less --margin."""
     margin: float = 1.0
     """Percentage points that pruning may cost where no --goal has been reached."""
+    pruning_step: float = 0.1
+    """Of the weights that a task was free to train, the share that each step of pruning gives up more, to 0.95 at the
+    most; a step takes a fifth of the epochs, and one at least."""
     held_out: float = 0.1
     """Share of each class's pictures that are not learned from, and tell what has been reached; 0 asks those that are
     learned from."""
@@ -67,8 +71,20 @@ class CpgSettings(NetSettings):
         if self.goal is not None and not 0 < self.goal <= 100:
             raise InputError(f"--goal {self.goal:g} must be above 0 and at most 100")
         check_not_negative("--margin", self.margin)
+        if not 0 < self.pruning_step <= MOST:
+            raise InputError(f"--pruning-step {self.pruning_step:g} must be above 0 and at most {MOST:g}")
         if not 0 <= self.held_out < 1:
             raise InputError(f"--held-out {self.held_out:g} must be at least 0 and below 1")
+
+    @property
+    def pruned(self) -> list[float]:
+        """Shares given up after each step.
+
+        >>> CpgSettings(pruning_step=0.25).pruned
+        [0.25, 0.5, 0.75, 0.95]
+        """
+        steps = math.ceil(MOST / self.pruning_step)
+        return [round(step * self.pruning_step, 9) for step in range(1, steps)] + [MOST]
 
 
 class CPG(TaskWeights):
@@ -150,17 +166,17 @@ class CPG(TaskWeights):
         return found
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        grown = int(self.grown_now)
+        grown, shares = int(self.grown_now), self.settings.pruned
         pruned = len(self.accuracies) - 1 - grown
         if pruned == 0 and self.must_grow():
             grown, pruned = grown + 1, -1
-        elif 0 <= pruned < len(PRUNED) and not self.has_failed() and any(mine.any() for mine in self.mine):
+        elif 0 <= pruned < len(shares) and not self.has_failed() and any(mine.any() for mine in self.mine):
             pruned += 1
         train = Phase(recipe, images=lambda: self.split(task)[0], end=partial(self.judge, task))
         grow = replace(train, name="grow", begin=self.grow)
         on = replace(recipe, epochs=max(1, round(recipe.epochs / PRUNING)), lr=recipe.lr / 10, milestones=())
         prune = [
-            replace(train, recipe=on, name=f"prune {share:.0%}", begin=partial(self.prune, share)) for share in PRUNED
+            replace(train, recipe=on, name=f"prune {share:.0%}", begin=partial(self.prune, share)) for share in shares
         ]
         return [train, *[grow] * grown, *prune[: max(0, pruned)]]
 
