@@ -67,6 +67,8 @@ def test_half_is_given_up_where_nobody_knows_how_many_tasks_come(stream: Stream,
         assert shares(method, task) == pytest.approx([share] * len(method.owners), abs=1 / 72)
     assert method.share_given_up(replace(stream[2], tasks=None)) == 0.5
     assert [method.share_given_up(task) for task in stream] == pytest.approx([2 / 3, 1 / 2, 0])
+    many = [method.share_given_up(replace(stream[0], tasks=20, index=index)) for index in (0, 15, 16, 18, 19)]
+    assert many == pytest.approx([0.75, 0.75, 0.75, 1 / 2, 0])
     assert learner(prune=0.25).share_given_up(stream[2]) == 0.25
 
 
