@@ -88,7 +88,7 @@ def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pyte
             "matrix-class-il-sparc",
         ),
         *("matrix-task-il-sgd", "matrix-task-il-sparc", "size-class-il", "size-task-il"),
-        *("stages-class-il", "stages-task-il", "training-loss"),
+        *("stages-class-il", "stages-task-il", "tasks-class-il", "tasks-task-il", "training-loss"),
     ]
     for path in out.iterdir():
         if kind == "svg":

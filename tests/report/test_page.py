@@ -105,7 +105,7 @@ def test_it_shows_what_was_run_and_what_came_out(result: Make) -> None:
         *("72.50", "± 3.54", "SPARC", "SGD", "run-0", "seconds of training", "tasks learned", "parameters, in"),
     ):
         assert shown in text
-    assert seen.tags["figure"] == 2 + 2 + 3 * 2 == seen.tags["figcaption"]
+    assert seen.tags["figure"] == 4 + 2 + 3 * 2 == seen.tags["figcaption"]
 
 
 def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -> None:

@@ -20,7 +20,7 @@ PLOT_HEIGHT = 210.0
 SMALL = 11.5
 MAX_WRITTEN = 20
 """Tasks up to which the cells of a heat map have room for their numbers, and lines for their markers."""
-MAX_LEGEND = 12
+MAX_LEGEND = 18
 """Series that a legend names; of the rest it says how many there are."""
 
 

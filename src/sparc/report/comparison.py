@@ -156,6 +156,13 @@ def stages(row: Row, setting: Setting) -> list[Cell] | None:
     return [_cell(values) for values in zip(*(stage_accuracies(numbers(r)).tolist() for r in each), strict=True)]
 
 
+def last_stage(row: Row, setting: Setting) -> list[Cell] | None:
+    """Accuracy on each task after the last one."""
+    if (each := _matrices(row, setting)) is None:
+        return None
+    return [_cell(values) for values in zip(*(numbers(r)[-1] for r in each), strict=True)]
+
+
 def task_confusion(row: Row) -> list[Cell] | None:
     """The share of a balanced test set, in percent, that is given a class of each task at the end."""
     known = [result.task_probabilities for result in row.results if result.class_il]

@@ -2,14 +2,17 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sparc.experiment.result import Setting
 from sparc.report.axis import Axis
 from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, heat_map, lines, points
 from sparc.report.comparison import (
     Cell,
+    Row,
     diagnostics_by_task,
+    last_stage,
     matrix,
     mean_and_deviation,
     stages,
@@ -32,19 +35,35 @@ class Figure:
 
 
 def stage_figures(study: Study) -> list[Figure]:
-    """Lines of the mean accuracy after each task, a chart a setting."""
+    """Lines of the mean accuracy after each task, and of that on each task at the end, a chart a setting."""
+    return [
+        *_curves(study, "stages", "task after task", "tasks learned", STAGE_AXIS, stages, STAGE_CAPTIONS),
+        *_curves(study, "tasks", "each task at the end", "tested on task", LAST_AXIS, last_stage, LAST_CAPTIONS),
+    ]
+
+
+def _curves(
+    study: Study,
+    name: str,
+    title: str,
+    across: str,
+    upwards: str,
+    curve_of: Callable[[Row, Setting], list[Cell] | None],
+    captions: Mapping[Setting, str],
+) -> list[Figure]:
+    """Lines of an accuracy over tasks, a chart a setting."""
     drawn = []
     for setting in SETTING_TITLES:
         series = [
             Series(row.label, index, list(enumerate(curve, 1)))
             for index, row in enumerate(study.rows)
-            if (curve := stages(row, setting)) is not None
+            if (curve := curve_of(row, setting)) is not None
         ]
         if series:
-            x = Axis("tasks learned", 1, len(series[0].points), integers=True)
-            y = _accuracy_axis("mean accuracy on the tasks learned so far, %", series)
-            heading = Heading(f"{SETTING_TITLES[setting]} accuracy, task after task", study.in_a_line())
-            drawn.append(Figure(f"stages-{_file(setting)}", STAGE_CAPTIONS[setting], lines(heading, x, y, series)))
+            x = Axis(across, 1, len(series[0].points), integers=True)
+            y = _accuracy_axis(upwards, series)
+            heading = Heading(f"{SETTING_TITLES[setting]} accuracy, {title}", study.in_a_line())
+            drawn.append(Figure(f"{name}-{_file(setting)}", captions[setting], lines(heading, x, y, series)))
     return drawn
 
 
@@ -157,7 +176,13 @@ def all_figures(study: Study) -> list[Figure]:
     return [*stage_figures(study), *size_figures(study), *each, *loss_figures(study)]
 
 
-STAGE_CAPTIONS = {
+STAGE_AXIS = "mean accuracy on the tasks learned so far, %"
+LAST_AXIS = "accuracy after the last task, %"
+LAST_CAPTIONS: Mapping[Setting, str] = {
+    "class_il": "What is left of each task after the last one. A line that rises to the right forgets old tasks.",
+    "task_il": "What is left of each task after the last one, where the task is known.",
+}
+STAGE_CAPTIONS: Mapping[Setting, str] = {
     "class_il": "Which of all classes seen so far is it? Every new task makes the choice harder. "
     "The band is one deviation over seeds to each side.",
     "task_il": "Which of its own task's classes is it? The band is one deviation over seeds to each side.",
