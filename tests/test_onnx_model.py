@@ -140,8 +140,8 @@ def in_a_process(*arguments: str) -> tuple[list[object], set[str]]:
         "import json, sys\n"
         "from sparc.cli.main import main\n"
         f"assert main({list(arguments)!r}) == 0\n"
-        "heavy = {'torch', 'sklearn', 'scipy', 'pyarrow', 'matplotlib', 'onnx', 'onnxruntime', 'rich.progress'}\n"
-        "heavy |= {'typeguard', 'asyncio'}\n"
+        "heavy = {'torch', 'sklearn', 'scipy', 'pyarrow', 'matplotlib', 'onnx', 'onnxruntime'}\n"
+        "heavy |= {'rich.progress', 'typeguard', 'asyncio'}\n"
         "print(json.dumps(sorted(heavy & sys.modules.keys())))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

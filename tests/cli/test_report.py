@@ -82,13 +82,15 @@ def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pyte
     assert sorted(re.sub(r"-\d\d-", "-", path.stem) for path in out.iterdir()) == [
         *(
             "by-task-sparc",
+            "end-class-il",
+            "end-task-il",
             "landings-sgd",
             "landings-sparc",
             "matrix-class-il-sgd",
             "matrix-class-il-sparc",
         ),
         *("matrix-task-il-sgd", "matrix-task-il-sparc", "size-class-il", "size-task-il"),
-        *("stages-class-il", "stages-task-il", "tasks-class-il", "tasks-task-il", "training-loss"),
+        *("stages-class-il", "stages-task-il", "training-loss"),
     ]
     for path in out.iterdir():
         if kind == "svg":

@@ -280,6 +280,8 @@ def test_pictures_that_tell_the_accuracy_are_not_learned_from(stream: Stream) ->
         ({"goal": 101}, "--goal 101"),
         ({"margin": -1}, "--margin -1"),
         ({"held_out": 1}, "--held-out 1"),
+        ({"pruning_step": 0}, "--pruning-step 0"),
+        ({"pruning_step": 1}, "--pruning-step 1"),
     ],
 )
 def test_bad_settings_are_refused_by_their_flag(settings: dict[str, float], flag: str) -> None:

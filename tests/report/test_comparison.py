@@ -16,8 +16,8 @@ from sparc.report.comparison import (
     COLUMNS,
     MAIN,
     Row,
+    at_the_end,
     diagnostics_by_task,
-    last_stage,
     matrix,
     ranked,
     stages,
@@ -127,7 +127,7 @@ def test_a_method_that_must_be_told_the_task_has_no_class_il_number(result: Make
     row = rows[0]
     for column in COLUMNS:
         assert (column.text(row.cells[column.name]) == "–") is column.name.startswith("class_il.")
-    assert matrix(row, "class_il") is stages(row, "class_il") is last_stage(row, "class_il") is None
+    assert matrix(row, "class_il") is stages(row, "class_il") is at_the_end(row, "class_il") is None
     assert task_confusion(row) is None
     assert matrix(row, "task_il") == [[100, None], [100, 100]]
     assert best(rows, "class_il.accuracy") == ["SPARC"]
@@ -152,7 +152,7 @@ def test_matrix_stages_and_landings_are_means_over_seeds(result: Make) -> None:
     assert curve is not None
     assert [cell.mean for cell in curve] == [85, 72.5]
     assert curve[0].deviation == pytest.approx(math.sqrt(50))
-    left = last_stage(row, "class_il")
+    left = at_the_end(row, "class_il")
     assert left is not None
     assert [(cell.mean, cell.deviation) for cell in left] == [(65, pytest.approx(math.sqrt(50))), (80, 0)]
     shares = task_confusion(row)

@@ -23,6 +23,26 @@ AskedShare = Annotated[
         "sooner where there are many memories and many pictures, and a few answers change.",
     ),
 ]
+
+
+class Paths(tuple[Path, ...]):
+    """As `tuple[Path, ...]`, to check one of which tyro would import typeguard, and with it asyncio and unittest."""
+
+    __slots__ = ()
+
+
+PicturePaths = Annotated[
+    Paths,
+    tyro.conf.Positional,
+    tyro.conf.arg(metavar="PATH …"),
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="PATH",
+        instance_from_str=lambda words: Paths(map(Path, words)),
+        is_instance=lambda instance: isinstance(instance, Paths),
+        str_from_instance=lambda paths: [str(path) for path in paths],
+    ),
+]
 BenchmarkName = Annotated[
     str,
     tyro.conf.Positional,

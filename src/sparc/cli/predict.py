@@ -12,15 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Any, Optional
 
-import tyro
 from rich.console import Console
 from rich.text import Text
 
 from sparc.asking import check_ask, open_taught
 from sparc.cli.display import Display
-from sparc.cli.parse import AskedShare, ModelFile, parse
+from sparc.cli.parse import AskedShare, ModelFile, PicturePaths, parse
 from sparc.data.pictures import Kept
 from sparc.errors import InputError
 from sparc.model_input import InputShape, Square, picture_paths, read_square
@@ -33,25 +32,10 @@ CHUNK = 64
 """Pictures in memory at a time."""
 
 
-class Paths(tuple[Path, ...]):
-    """A class of its own, because for `tuple[Path, ...]` tyro imports what takes longer than numpy."""
-
-    __slots__ = ()
-
-
-_PATHS = tyro.constructors.PrimitiveConstructorSpec(
-    nargs="*",
-    metavar="PATH",
-    instance_from_str=lambda words: Paths(map(Path, words)),
-    is_instance=lambda instance: isinstance(instance, Paths),
-    str_from_instance=lambda paths: [str(path) for path in paths],
-)
-
-
 @dataclass(frozen=True)
 class Predict:
     model: ModelFile
-    paths: Annotated[Paths, tyro.conf.Positional, tyro.conf.arg(metavar="PATH …"), _PATHS]
+    paths: PicturePaths
     """Pictures, and folders that hold some at any depth."""
     top: int = 1
     """How many classes to name for each picture, likeliest first."""

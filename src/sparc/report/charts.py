@@ -21,7 +21,7 @@ SMALL = 11.5
 MAX_WRITTEN = 20
 """Tasks up to which the cells of a heat map have room for their numbers, and lines for their markers."""
 MAX_LEGEND = 18
-"""Series that a legend names; of the rest it says how many there are."""
+"""Series that a legend names, three of each colour; of the rest it says how many there are."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def lines(heading: Heading, x: Axis, y: Axis, series: Sequence[Series], width: f
                 for at, mean, spread in (known if len(known) <= MAX_WRITTEN else known[-1:])
             ]
             sheet.add(Group((path, *(shape for shapes in marks for shape in shapes)), series=each.index))
-            ends.append(f"{each.label} goes from {percent(known[0][1])} to {percent(known[-1][1])}")
+            ends.append(f"{each.label} from {percent(known[0][1])} at the left to {percent(known[-1][1])} at the right")
     sheet.legend(series)
     return sheet.drawing(f"{y.title} against {x.title}: {'; '.join(ends)}.")
 

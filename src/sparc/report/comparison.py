@@ -156,7 +156,7 @@ def stages(row: Row, setting: Setting) -> list[Cell] | None:
     return [_cell(values) for values in zip(*(stage_accuracies(numbers(r)).tolist() for r in each), strict=True)]
 
 
-def last_stage(row: Row, setting: Setting) -> list[Cell] | None:
+def at_the_end(row: Row, setting: Setting) -> list[Cell] | None:
     """Accuracy on each task after the last one."""
     if (each := _matrices(row, setting)) is None:
         return None

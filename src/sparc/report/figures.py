@@ -11,8 +11,8 @@ from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, 
 from sparc.report.comparison import (
     Cell,
     Row,
+    at_the_end,
     diagnostics_by_task,
-    last_stage,
     matrix,
     mean_and_deviation,
     stages,
@@ -34,37 +34,42 @@ class Figure:
     drawing: Drawing
 
 
+@dataclass(frozen=True)
+class Curves:
+    """Charts of an accuracy over tasks, one a setting."""
+
+    name: str
+    """What their files' names begin with."""
+    title: str
+    across: str
+    upwards: str
+    of: Callable[[Row, Setting], list[Cell] | None]
+    captions: Mapping[Setting, str]
+
+    def drawn(self, study: Study) -> list[Figure]:
+        figures = []
+        for setting, setting_title in SETTING_TITLES.items():
+            series = [
+                Series(row.label, index, list(enumerate(curve, 1)))
+                for index, row in enumerate(study.rows)
+                if (curve := self.of(row, setting)) is not None
+            ]
+            if series:
+                x = Axis(self.across, 1, len(series[0].points), integers=True)
+                y = _accuracy_axis(self.upwards, series)
+                drawing = lines(Heading(f"{setting_title} accuracy{self.title}", study.in_a_line()), x, y, series)
+                figures.append(Figure(f"{self.name}-{_file(setting)}", self.captions[setting], drawing))
+        return figures
+
+
 def stage_figures(study: Study) -> list[Figure]:
-    """Lines of the mean accuracy after each task, and of that on each task at the end, a chart a setting."""
-    return [
-        *_curves(study, "stages", "task after task", "tasks learned", STAGE_AXIS, stages, STAGE_CAPTIONS),
-        *_curves(study, "tasks", "each task at the end", "tested on task", LAST_AXIS, last_stage, LAST_CAPTIONS),
-    ]
+    """Lines of the mean accuracy after each task, a chart a setting."""
+    return STAGES.drawn(study)
 
 
-def _curves(
-    study: Study,
-    name: str,
-    title: str,
-    across: str,
-    upwards: str,
-    curve_of: Callable[[Row, Setting], list[Cell] | None],
-    captions: Mapping[Setting, str],
-) -> list[Figure]:
-    """Lines of an accuracy over tasks, a chart a setting."""
-    drawn = []
-    for setting in SETTING_TITLES:
-        series = [
-            Series(row.label, index, list(enumerate(curve, 1)))
-            for index, row in enumerate(study.rows)
-            if (curve := curve_of(row, setting)) is not None
-        ]
-        if series:
-            x = Axis(across, 1, len(series[0].points), integers=True)
-            y = _accuracy_axis(upwards, series)
-            heading = Heading(f"{SETTING_TITLES[setting]} accuracy, {title}", study.in_a_line())
-            drawn.append(Figure(f"{name}-{_file(setting)}", captions[setting], lines(heading, x, y, series)))
-    return drawn
+def end_figures(study: Study) -> list[Figure]:
+    """Lines of the accuracy on each task at the end, a chart a setting."""
+    return AT_THE_END.drawn(study)
 
 
 def size_figures(study: Study) -> list[Figure]:
@@ -173,27 +178,40 @@ def diagnostics_figures(study: Study, index: int) -> list[Figure]:
 
 def all_figures(study: Study) -> list[Figure]:
     each = [figure for index in range(len(study.rows)) for figure in row_figures(study, index)]
-    return [*stage_figures(study), *size_figures(study), *each, *loss_figures(study)]
+    return [*stage_figures(study), *end_figures(study), *size_figures(study), *each, *loss_figures(study)]
 
 
-STAGE_AXIS = "mean accuracy on the tasks learned so far, %"
-LAST_AXIS = "accuracy after the last task, %"
-LAST_CAPTIONS: Mapping[Setting, str] = {
-    "class_il": "What is left of each task after the last one. A line that rises to the right forgets old tasks.",
-    "task_il": "What is left of each task after the last one, where the task is known.",
-}
-STAGE_CAPTIONS: Mapping[Setting, str] = {
-    "class_il": "Which of all classes seen so far is it? Every new task makes the choice harder. "
-    "The band is one deviation over seeds to each side.",
-    "task_il": "Which of its own task's classes is it? The band is one deviation over seeds to each side.",
-}
+BAND = "The band is one deviation over seeds to each side."
+STAGES = Curves(
+    "stages",
+    ", task after task",
+    "tasks learned",
+    "mean accuracy on the tasks learned so far, %",
+    stages,
+    {
+        "class_il": f"Which of all classes seen so far is it? Every new task makes the choice harder. {BAND}",
+        "task_il": f"Which of its own task's classes is it? {BAND}",
+    },
+)
+AT_THE_END = Curves(
+    "end",
+    " on each task at the end",
+    "task",
+    "accuracy after the last task, %",
+    at_the_end,
+    {
+        "class_il": "Low at the left: old tasks were forgotten, or never learned well; the matrices below tell which. "
+        + BAND,
+        "task_il": f"The same, chosen among the task’s own classes. {BAND}",
+    },
+)
 SIZE_CAPTION = "Further up is better, further left is smaller. The thin line is one deviation over seeds to each side."
 MATRIX_CAPTIONS = {
     "class_il": "Percent right, chosen among all classes learned so far.",
     "task_il": "Percent right, chosen among the task’s own classes.",
 }
 LANDING_CAPTION = "After the last task. Bars above the dashed line draw too many pictures."
-DIAGNOSTICS_CAPTION = "What the method says of itself, task by task. The band is one deviation over seeds to each side."
+DIAGNOSTICS_CAPTION = f"What the method says of itself, task by task. {BAND}"
 LOSS_CAPTION = "Mean over seeds. Losses of different methods are made of different parts: compare shapes, not heights."
 
 

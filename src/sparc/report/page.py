@@ -14,7 +14,7 @@ from sparc import __version__
 from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_text
-from sparc.report.figures import Figure, loss_figures, row_figures, size_figures, stage_figures
+from sparc.report.figures import Figure, end_figures, loss_figures, row_figures, size_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES
 from sparc.report.marks import mark
 from sparc.report.study import Study, epochs_text
@@ -89,6 +89,8 @@ def _study(study: Study, number: int, several: bool) -> str:
         _folded("What the columns mean", _meanings()),
         _heading(level, "Task after task"),
         _figures(stage_figures(study), key),
+        _heading(level, "Each task at the end"),
+        _figures(end_figures(study), key),
         _heading(level, "Size against accuracy"),
         _figures(size_figures(study), key),
         _heading(level, "Method by method"),

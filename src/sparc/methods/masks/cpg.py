@@ -14,7 +14,6 @@ Left out: the authors train scores and weights once more after pruning, keep it 
 within each step. Their net is VGG-16 with batch norm.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,8 +37,8 @@ from sparc.nn.head import Heads
 from sparc.nn.resizable_buffers import TensorList
 from sparc.nn.resnet import ResNet
 
-MOST = 0.95
-"""Of the weights that a task was free to train, what the last step of pruning gives up."""
+LEAST_STEP, MOST = 0.01, 0.95
+"""Of the weights that a task was free to train: the least that a step of pruning gives up, and what all of them do."""
 PRUNING = 5
 """The epochs of training are so many times those of a step of pruning."""
 GROWTH = 0.5
@@ -60,8 +59,8 @@ class CpgSettings(NetSettings):
     margin: float = 1.0
     """Percentage points that pruning may cost where no --goal has been reached."""
     pruning_step: float = 0.1
-    """Of the weights that a task was free to train, the share that each step of pruning gives up more, to 0.95 at the
-    most; a step takes a fifth of the epochs, and one at least."""
+    """Pruning goes in steps, each of which gives up this share more of the weights that the task was free to train,
+    until 0.95 are given up. Larger steps take less time: each is a fifth of the epochs, at least one."""
     held_out: float = 0.1
     """Share of each class's pictures that are not learned from, and tell what has been reached; 0 asks those that are
     learned from."""
@@ -71,20 +70,21 @@ class CpgSettings(NetSettings):
         if self.goal is not None and not 0 < self.goal <= 100:
             raise InputError(f"--goal {self.goal:g} must be above 0 and at most 100")
         check_not_negative("--margin", self.margin)
-        if not 0 < self.pruning_step <= MOST:
-            raise InputError(f"--pruning-step {self.pruning_step:g} must be above 0 and at most {MOST:g}")
+        if not LEAST_STEP <= self.pruning_step <= MOST:
+            raise InputError(f"--pruning-step {self.pruning_step:g} must be from {LEAST_STEP:g} to {MOST:g}")
         if not 0 <= self.held_out < 1:
             raise InputError(f"--held-out {self.held_out:g} must be at least 0 and below 1")
 
     @property
-    def pruned(self) -> list[float]:
-        """Shares given up after each step.
+    def pruning_shares(self) -> list[float]:
+        """Share of a task's free weights that is given up by the end of each step of pruning.
 
-        >>> CpgSettings(pruning_step=0.25).pruned
+        >>> CpgSettings(pruning_step=0.25).pruning_shares
         [0.25, 0.5, 0.75, 0.95]
         """
-        steps = math.ceil(MOST / self.pruning_step)
-        return [round(step * self.pruning_step, 9) for step in range(1, steps)] + [MOST]
+        # Three steps of 0.1 are to be 0.3 to the bit; and one that is as good as the last is left out.
+        shares = [round(step * self.pruning_step, 9) for step in range(1, int(1 / self.pruning_step) + 1)]
+        return [*(share for share in shares if share < MOST - LEAST_STEP / 2), MOST]
 
 
 class CPG(TaskWeights):
@@ -166,7 +166,7 @@ class CPG(TaskWeights):
         return found
 
     def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
-        grown, shares = int(self.grown_now), self.settings.pruned
+        grown, shares = int(self.grown_now), self.settings.pruning_shares
         pruned = len(self.accuracies) - 1 - grown
         if pruned == 0 and self.must_grow():
             grown, pruned = grown + 1, -1
