@@ -30,6 +30,7 @@ from sparc.model_input import InputShape
 from sparc.nn.lite0_weights import PACKAGE
 from sparc.nn.roll import ENOUGH
 from sparc.onnx_model import OnnxModel
+from sparc.predictor import Answers, likeliest
 from sparc.stored_model import count_statistics, expected_tensors, parameter_counts
 from tests.models import INFO
 from tests.test_export import model as taught_model
@@ -185,6 +186,16 @@ def test_nobody_waits_for_torch(birds: Path, folder: Path) -> None:
     assert "onnx" not in heavy, "the graph was kept"
     _, heavy = in_a_process("test", str(birds), str(folder), "--json")
     assert heavy == {"onnxruntime"}
+    assert [path.name for path in Path(os.environ["XDG_CACHE_HOME"]).iterdir()] == ["sparc"], "nothing for its makers"
+
+
+def test_classes_are_ranked_by_score_where_their_probabilities_are_nought() -> None:
+    info = taught_model(settings=SETTINGS["chorus"], size=(16, 16)).info
+    scores = np.array([[0.0, -900.0, -500.0, 900.0]], np.float32)
+    assert info.temperature == 1
+    (((*named,), _),) = likeliest(Answers(scores, None, info), 4, None, None)
+    assert [name for name, _ in named] == [info.classes[index] for index in (3, 0, 2, 1)]
+    assert [sure for _, sure in named] == [1, 0, 0, 0]
 
 
 def without(module: str, folder: Path) -> dict[str, str]:

@@ -19,6 +19,7 @@ from sparc.model_info import ModelInfo
 from sparc.nn.lite0 import FEATURES
 from sparc.nn.lite0_weights import SHA256
 from sparc.ready import Floats
+from sparc.runtime import onnxruntime
 from sparc.stored_model import StoredModel, Tensors
 
 VERSION = 2
@@ -57,7 +58,7 @@ class OnnxNet:
 
     @cached_property
     def session(self) -> Any:
-        runtime = _imported("onnxruntime")
+        runtime = _runtime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
@@ -116,7 +117,7 @@ class OnnxModel:
     def _key(self, image: Pixels) -> bytes:
         """By the pixels, and by all that features depend on."""
         size = self.info.settings.start_size
-        made = "onnxruntime", _imported("onnxruntime").__version__, VERSION, SHA256, size, image.shape
+        made = "onnxruntime", _runtime().__version__, VERSION, SHA256, size, image.shape
         return hashlib.sha256(repr(made).encode() + image.tobytes()).digest()
 
 
@@ -148,7 +149,7 @@ def _model(
     threads: int,
     ask: float = 1.0,
 ) -> OnnxModel:
-    _imported("onnxruntime")
+    _runtime()
     has_memories = any(task.seen is not None for task in info.tasks)
     in_parts = info.settings.start != "nothing" and not has_memories
 
@@ -210,7 +211,7 @@ def _made(_: str, make: Callable[[], bytes]) -> bytes:
 
 def _serialized(graph: Callable[[], Any]) -> bytes:
     """Without what it says of classes and tasks, which the model file has: names are not kept elsewhere."""
-    _imported("onnx")
+    _needed(lambda: import_module("onnx"))
     made = graph()
     del made.metadata_props[:]
     if made.ByteSize() > LARGEST:
@@ -219,11 +220,15 @@ def _serialized(graph: Callable[[], Any]) -> bytes:
     return content
 
 
-def _imported(module: str) -> Any:
+def _runtime() -> Any:
+    return _needed(onnxruntime)
+
+
+def _needed(package: Callable[[], Any]) -> Any:
     try:
-        return import_module(module)
+        return package()
     except ImportError as error:
-        raise NoRuntimeError(f"{module} is not installed") from error
+        raise NoRuntimeError(f"{error.name} is not installed") from error
 
 
 def _pictures_at_once(info: ModelInfo, stack: int) -> int:

@@ -65,7 +65,8 @@ def likeliest(found: Answers, top: int, task: str | None, share: float | None) -
     chosen = [label for each in info.tasks if each.name == task for label in info.labels(each)]
     chosen = chosen or list(range(len(info.classes)))
     probabilities = found.probabilities(chosen)
-    ranked = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
+    # By scores, as probabilities of all but the first may be too small for a number.
+    ranked = np.argsort(-found.scores[:, chosen], axis=1, kind="stable")[:, :top]
     known = [True] * len(ranked) if share is None else found.are_known(share).tolist()
     return [
         (tuple((info.classes[chosen[index]], float(sure[index])) for index in row), is_known)
@@ -103,7 +104,7 @@ def check_rejects(info: ModelInfo, share: float) -> None:
 
 def check_passing(share: float) -> None:
     if not 0 < share < 1:
-        raise InputError(f"a share of {share:g} of known pictures that pass is out of range: choose between 0 and 1")
+        raise InputError(f"{share:g} is no share of known pictures that pass: choose above 0 and below 1")
 
 
 def graded(

@@ -65,8 +65,8 @@ def test_a_picture_that_cannot_be_read_spoils_no_other(site: Site, pictures: Pat
     [
         ("top=0", "top 0 names nothing: give at least 1"),
         ("task=shape", "unknown task “shape”: did you mean shapes?"),
-        ("reject=2", "a share of 2 of known pictures that pass is out of range: choose between 0 and 1"),
-        ("reject=nan", "a share of nan of known pictures that pass is out of range: choose between 0 and 1"),
+        ("reject=2", "2 is no share of known pictures that pass: choose above 0 and below 1"),
+        ("reject=nan", "nan is no share of known pictures that pass: choose above 0 and below 1"),
         ("reject=0.9&always=1", "reject and always say opposite things: give one of them"),
         ("tpo=1", "“tpo” is not known here: there are always, reject, task, top"),
     ],

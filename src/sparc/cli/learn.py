@@ -27,7 +27,7 @@ from sparc.report.model_card import start_of
 from sparc.report.plain_table import plain_table
 from sparc.starts import USUAL, StartChoice
 from sparc.stored_model import parameters_added
-from sparc.text import one_line, percent
+from sparc.text import counted, one_line, percent
 
 FEW = 10
 """Pictures of a class, below which somebody should know that more would help."""
@@ -163,7 +163,7 @@ def _check_same(path: Path, model: Model, arguments: list[str]) -> None:
 def _print(model: Model, before: Model | None, size: int, size_before: int) -> None:
     console = Console()
     task = model.info.tasks[-1]
-    how = "by statistics alone, without training" if task.seen is None else f"{task.epochs} epochs"
+    how = "by statistics alone, without training" if task.seen is None else counted(task.epochs, "epoch")
     title = f"{task.name}: learned in {duration(task.seconds)}, {how}"
     console.print(one_line(title), style="bold", markup=False, highlight=False)
     if before is None:

@@ -71,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(verb: str, rest: list[str]) -> int:
+    if verb == "help" and rest:
+        verb, rest = rest[0], ["--help"]
     if verb in ("-h", "--help", "help"):
         width = max(map(len, VERBS))
         print(HELP.format(verbs="\n".join(f"  {name:<{width}}  {what}" for name, what in VERBS.items())), end="")
