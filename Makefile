@@ -40,6 +40,7 @@ bench: .venv/installed
 # DATA is where the data sets lie, if not where `sparc run` looks by itself. Runs that are there are not made again.
 METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,er-ace:rivals=batch,lwf,oewc,oewc:lam=10,si,pnn,packnet,sparc:width=0.5,isolation:width=0.5,weight-alignment:width=0.5
 PARTS := chorus,chorus:inherit=nothing,chorus:weigh=false,chorus:statistics=0,chorus:patches=0,chorus:mirror=false,chorus:optimizer=adamw:lr=0.005
+TASKWISE := sgd,sparc,sparcl-ewc,alasso,ucb:draws=2:lr=0.1,gpm:lr=0.1,bmkp,wsn,packnet,cpg:pruning_step=0.5,pae:pruning_step=0.5,clnp,nispa
 FROM_DATA = $(if $(DATA),--data "$(DATA)")
 results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)
@@ -48,7 +49,8 @@ results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-10 --method chorus --patches 512 --seed 0 --out results/chorus-10 $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods $(PARTS) --out results/chorus-parts $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
-	for runs in sparc chorus chorus-epochs chorus-10 chorus-parts methods; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
+	$(BIN)/sparc compare seq-cifar100-20 --seeds 2 --set epochs=2 batch_size=32 width=0.125 --methods $(TASKWISE) --out results/taskwise $(FROM_DATA)
+	for runs in sparc chorus chorus-epochs chorus-10 chorus-parts methods taskwise; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'

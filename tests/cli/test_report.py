@@ -99,6 +99,15 @@ def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pyte
             assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_ending_that_belongs_to_another_format_is_refused(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(runs), "--out", str(tmp_path / "table.csv")]) == 2
+    assert "has the ending of --format csv, and not of html: change one" in capsys.readouterr().err
+    assert not list(tmp_path.glob("table.*"))
+    assert main(["report", str(runs), "--out", str(tmp_path / "page")]) == 0
+
+
 def test_tables_for_other_programs(runs: Path, tmp_path: Path) -> None:
     assert main(["report", str(runs), "--format", "csv", "--out", str(tmp_path / "a.csv")]) == 0
     with (tmp_path / "a.csv").open() as file:

@@ -52,6 +52,9 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     else:
         check_output(out)
+        meant = next((name for name, usual in USUAL.items() if Path(usual).suffix == out.suffix != ""), given.format)
+        if meant != given.format:
+            raise InputError(f"--out {out} has the ending of --format {meant}, and not of {given.format}: change one")
     left_out: list[str] = []
     runs = find_runs(given.runs, left_out.append)
     for sentence in left_out:
