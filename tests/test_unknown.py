@@ -91,7 +91,7 @@ def test_known_pictures_pass_and_others_do_not(classifier: ContinualClassifier) 
     passing = [classifier.is_known(known, share).mean() for share in (0.2, 0.5, 0.95)]
     assert passing == sorted(passing)
     assert passing[0] < 0.6
-    with pytest.raises(InputError, match="choose between 0 and 1"):
+    with pytest.raises(InputError, match="choose above 0 and below 1"):
         classifier.is_known(known, 1.5)
 
 

@@ -7,7 +7,6 @@ the same answers from it as the net.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from statistics import median
 from types import ModuleType
@@ -25,7 +24,7 @@ from sparc.graph.model import whole_graph
 from sparc.model_file import Model, tensors_of
 from sparc.model_input import InputShape
 from sparc.onnx_model import LARGEST, OnnxNet
-from sparc.runtime import onnxruntime
+from sparc.runtime import imported
 
 TOLERANCE = 1e-4
 """How far a score may lie from the net's own; where scores exceed 4, that times a quarter of the
@@ -54,7 +53,7 @@ class Exported:
 def export_onnx(model: Model, path: Path, images: Tensor) -> Exported:
     """Write the model, if it gives the same answers as the net on these uint8 images."""
     try:
-        onnx, _ = import_module("onnx"), onnxruntime()
+        onnx, _ = imported("onnx"), imported("onnxruntime")
     except ImportError as error:
         raise InputError("sparc export needs onnx and onnxruntime: pip install onnx onnxruntime") from error
     shape = model.info.shape

@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from sparc.model_info import ModelInfo
 from sparc.nn.lite0 import FEATURES
 from sparc.nn.lite0_weights import SHA256
 from sparc.ready import Floats
-from sparc.runtime import onnxruntime
+from sparc.runtime import imported
 from sparc.stored_model import StoredModel, Tensors
 
 VERSION = 2
@@ -58,7 +57,7 @@ class OnnxNet:
 
     @cached_property
     def session(self) -> Any:
-        runtime = _runtime()
+        runtime = _imported("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
@@ -117,7 +116,7 @@ class OnnxModel:
     def _key(self, image: Pixels) -> bytes:
         """By the pixels, and by all that features depend on."""
         size = self.info.settings.start_size
-        made = "onnxruntime", _runtime().__version__, VERSION, SHA256, size, image.shape
+        made = "onnxruntime", _imported("onnxruntime").__version__, VERSION, SHA256, size, image.shape
         return hashlib.sha256(repr(made).encode() + image.tobytes()).digest()
 
 
@@ -149,7 +148,7 @@ def _model(
     threads: int,
     ask: float = 1.0,
 ) -> OnnxModel:
-    _runtime()
+    _imported("onnxruntime")
     has_memories = any(task.seen is not None for task in info.tasks)
     in_parts = info.settings.start != "nothing" and not has_memories
 
@@ -211,7 +210,7 @@ def _made(_: str, make: Callable[[], bytes]) -> bytes:
 
 def _serialized(graph: Callable[[], Any]) -> bytes:
     """Without what it says of classes and tasks, which the model file has: names are not kept elsewhere."""
-    _needed(lambda: import_module("onnx"))
+    _imported("onnx")
     made = graph()
     del made.metadata_props[:]
     if made.ByteSize() > LARGEST:
@@ -220,15 +219,11 @@ def _serialized(graph: Callable[[], Any]) -> bytes:
     return content
 
 
-def _runtime() -> Any:
-    return _needed(onnxruntime)
-
-
-def _needed(package: Callable[[], Any]) -> Any:
+def _imported(package: str) -> Any:
     try:
-        return package()
+        return imported(package)
     except ImportError as error:
-        raise NoRuntimeError(f"{error.name} is not installed") from error
+        raise NoRuntimeError(f"{package} is not installed") from error
 
 
 def _pictures_at_once(info: ModelInfo, stack: int) -> int:

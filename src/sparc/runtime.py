@@ -5,7 +5,9 @@ from importlib import import_module
 from typing import Any
 
 
-def onnxruntime() -> Any:
-    """The package; without this its builds put a device's number and what was run into a file, and send it off."""
+def imported(package: str) -> Any:
+    """onnx, or onnxruntime, whose builds put a device's number and what was run into a file, to be sent off, unless
+    they are told not to.
+    """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    return import_module("onnxruntime")
+    return import_module(package)
