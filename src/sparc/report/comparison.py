@@ -151,16 +151,21 @@ def matrix(row: Row, setting: Setting) -> Matrix | None:
 
 def stages(row: Row, setting: Setting) -> list[Cell] | None:
     """A_τ after each task."""
-    if (each := _matrices(row, setting)) is None:
-        return None
-    return [_cell(values) for values in zip(*(stage_accuracies(numbers(r)).tolist() for r in each), strict=True)]
+    return _over_tasks(row, setting, lambda accuracies: stage_accuracies(accuracies).tolist())
 
 
 def at_the_end(row: Row, setting: Setting) -> list[Cell] | None:
     """Accuracy on each task after the last one."""
+    return _over_tasks(row, setting, lambda accuracies: accuracies[-1])
+
+
+def _over_tasks(
+    row: Row, setting: Setting, of_matrix: Callable[[list[list[float]]], Iterable[float]]
+) -> list[Cell] | None:
+    """A number a task that follows from the accuracy matrix, over seeds."""
     if (each := _matrices(row, setting)) is None:
         return None
-    return [_cell(values) for values in zip(*(numbers(r)[-1] for r in each), strict=True)]
+    return [_cell(values) for values in zip(*(of_matrix(numbers(r)) for r in each), strict=True)]
 
 
 def task_confusion(row: Row) -> list[Cell] | None:

@@ -11,7 +11,7 @@ and 42.7 % at 0.003. At 0.03 the second task may diverge: frozen batch norm even
 where so little is left of a filter that its variance is next to nothing when it is frozen. So where there are many
 tasks the first ones keep more than their share, and later ones, which see all weights before them, train fewer. Of 20
 tasks, learned as above at width 0.125 (one seed), the second diverged after the first had given up 95 %, at 0.003 too;
-the first four came to 34 % after 80 %, no better than guessing but for the first, and to 54 after 75, as in the
+the first four came to 34 % after 80 %, hardly better than guessing but for the first, and to 54 after 75, as in the
 authors' code.
 
 Who owns a weight is one byte, counted as a parameter more: 22.4 M for 5 tasks of 20 classes. The paper's 33.6 M has
