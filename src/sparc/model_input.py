@@ -26,7 +26,7 @@ from sparc.data.pictures import (
     square_side,
     to_grey,
 )
-from sparc.errors import InputError, check_choices
+from sparc.errors import InputError, UnreadableError, check_choices
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,7 +165,9 @@ def read_square(path: Path, shape: InputShape) -> Square:
             raise InputError("it is neither a file nor a folder: name a picture")
         if path.stat().st_size > LARGEST:
             raise InputError(f"it is larger than {LARGEST // 2**20} MiB: make it smaller")
-        return decode(path.read_bytes(), "it", shape.side, shape.fit)
+        return decode(path.read_bytes(), path.name, shape.side, shape.fit)
+    except UnreadableError as error:
+        raise InputError(error.reason) from error
     except FileNotFoundError as error:
         raise InputError("there is no such file or folder: check its name") from error
     except OSError as error:

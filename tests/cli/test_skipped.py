@@ -42,6 +42,19 @@ def test_they_are_named_and_the_others_learned(
     assert load(model).info.tasks[0].pictures == tuple(learned["pictures"])
 
 
+def test_a_photograph_of_a_kind_that_is_not_read_is_told_of(
+    picture_folder: MakeFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, model = picture_folder(classes=2, per_class=4), tmp_path / "m.sparc"
+    (foreign,) = damage(folder, "class-1/IMG_0001.HEIC")
+    assert main(["learn", str(folder), "--model", str(model), *QUICK]) == 0
+    said = "it is of a kind that is not read here: make a JPEG or a PNG of it"
+    assert f"sparc: {foreign}: {said}\n" in capsys.readouterr().err
+    assert main(["predict", str(model), str(folder / "class-1"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [each for each in found if "error" in each] == [{"path": str(foreign), "error": said}]
+
+
 def test_strictly_the_first_is_an_error(
     picture_folder: MakeFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

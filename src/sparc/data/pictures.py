@@ -24,6 +24,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 EXTENSIONS = frozenset(
     ".png .jpg .jpeg .jpe .jfif .webp .bmp .dib .gif .tif .tiff .ppm .pgm .pbm .pnm .apng".split()  # noqa: SIM905
 )
+FOREIGN = frozenset(".heic .heif .avif .jxl .jp2 .dng .raw .cr2 .cr3 .nef .arw .orf .rw2 .raf".split())  # noqa: SIM905
+"""Of photographs, too, as telephones and cameras leave them, which are not read: they are told of, not passed over."""
 Named = tuple[str, bytes | UnreadableError]
 """A picture file's name and its content, or what kept it from being read."""
 Fit = Literal["crop", "pad"]
@@ -62,11 +64,14 @@ def is_hidden(part: str) -> bool:
 def is_picture(name: str) -> bool:
     """Whether a file goes by the name of a picture; hidden files and what macOS adds to archives do not.
 
-    >>> [is_picture(name) for name in ("cat/1.JPG", "cat/notes.txt", "cat/._1.jpg", "__MACOSX/cat/1.jpg")]
-    [True, False, False, False]
+    >>> [is_picture(name) for name in ("cat/1.JPG", "cat/1.heic", "cat/notes.txt", "cat/._1.jpg", "__MACOSX/cat/1.jpg")]
+    [True, True, False, False, False]
     """
-    parts = name.split("/")
-    return not any(map(is_hidden, parts)) and os.path.splitext(parts[-1])[1].lower() in EXTENSIONS  # noqa: PTH122 - a name, not a path
+    return not any(map(is_hidden, name.split("/"))) and _extension(name) in EXTENSIONS | FOREIGN
+
+
+def _extension(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a name, not a path
 
 
 def decode(data: bytes, name: str, size: int | None = None, fit: Fit = "crop") -> NDArray[np.uint8]:
@@ -278,6 +283,8 @@ def _eight_bits(grey: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
 def _refused(name: str, error: Exception) -> UnreadableError:
     if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit is higher, but it comes first
         return _too_large(name)
+    if _extension(name) in FOREIGN:
+        return UnreadableError(name, "is of a kind that is not read here: make a JPEG or a PNG of it")
     reason = "it is no picture of a known kind" if isinstance(error, UnidentifiedImageError) else str(error)
     return UnreadableError(name, f"cannot be decoded ({reason or type(error).__name__}): repair or remove it")
 
