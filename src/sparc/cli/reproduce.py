@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
+from sparc.cli.display import Display
 from sparc.cli.parse import parse
 from sparc.cli.threads import use_threads
 from sparc.cli.warn import warn
@@ -110,7 +111,11 @@ def _command(seeds: Sequence[RunConfig], place: Workers) -> str:
 
 def _list(given: Reproduce, scale: Scale) -> int:
     done = done_runs(given.workers.out, warn)
-    rows = [_needs(exhibit, done, scale, given.workers.data) for exhibit in EXHIBITS.values()]
+    rows: list[dict[str, Any]] = []
+    with Display("reproduce") as display:  # the work of every method is counted, which takes seconds
+        for exhibit in EXHIBITS.values():
+            display.loading("tables and figures", len(rows), len(EXHIBITS))
+            rows.append(_needs(exhibit, done, scale, given.workers.data))
     if given.json:
         print(json.dumps({"scale": {**asdict(scale), "text": scale.text}, "exhibits": rows}, allow_nan=False))
         return 0
