@@ -41,6 +41,28 @@ def test_no_verb_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: sparc VERB" in capsys.readouterr().out
 
 
+def test_help_of_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for asked in (["help", "predict"], ["predict", "--help"]):
+        with pytest.raises(SystemExit, match="0"):
+            main(asked)
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "usage: sparc predict" in shown[0]
+
+
+def test_a_reader_who_goes_away() -> None:
+    """As in `sparc methods | head -1`."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "sparc", "benchmarks"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("sparc ")

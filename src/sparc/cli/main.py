@@ -49,6 +49,9 @@ Learns new classes for ever without keeping old pictures.
 Try: sparc demo pictures, which draws some to learn from
 """
 
+READER_GONE = 141
+"""As a shell has it, so that it is not taken for what 1 means to a verb."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     verb, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -62,7 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read our output has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return READER_GONE
+    except SystemExit as error:  # rich has done the same
+        if isinstance(error.__context__, BrokenPipeError):
+            return READER_GONE
+        raise
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         return _complain(f"{error.strerror or error}{where}")
