@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sparc.cli import methods
-from sparc.cli.main import main
+from sparc.cli.main import VERBS, main
 from sparc.cli.run import arguments_of
 from sparc.methods import METHODS
 
@@ -30,7 +31,7 @@ MODEL = Path(__file__).parents[1] / "version-7.sparc"
     ],
 )
 def test_what_is_only_looked_up_does_not_wait_for_torch(arguments: list[str], shown: str) -> None:
-    code = f"import sys; from sparc.cli.main import main; main({arguments}); sys.exit('torch' in sys.modules)"
+    code = f"import sys; from sparc.cli.main import VERBS, main; main({arguments}); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
@@ -41,14 +42,18 @@ def test_no_verb_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "usage: sparc VERB" in capsys.readouterr().out
 
 
-def test_help_of_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb(verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     shown = []
-    for asked in (["help", "predict"], ["predict", "--help"]):
+    for asked in (["help", verb], [verb, "--help"]):
         with pytest.raises(SystemExit, match="0"):
             main(asked)
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1]
-    assert "usage: sparc predict" in shown[0]
+    assert shown[0].startswith(f"usage: sparc {verb} ")
+    assert max(map(len, shown[0].splitlines())) <= 80
+    assert not re.search(r"None|False|True|default: *\)", shown[0]), "nobody but a programmer knows what they mean"
 
 
 def test_a_reader_who_goes_away() -> None:

@@ -3,13 +3,13 @@
 import contextlib
 import io
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import tyro
 
+from sparc.cli.help_text import set_anew
 from sparc.cli.warn import warn
 from sparc.errors import InputError
 
@@ -74,7 +74,7 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
                 raise cause from None
         if end.code:
             raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
-        sys.stdout.write(help_text.getvalue())
+        print(set_anew(help_text.getvalue()))
         raise
 
 
