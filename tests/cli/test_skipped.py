@@ -70,13 +70,14 @@ def test_a_class_that_has_none_left_is_an_error(
 ) -> None:
     folder, model = picture_folder(classes=2, per_class=3), tmp_path / "m.sparc"
     for label, sentence in (
-        (1, f"no picture of the class “class-1” in {folder} can be read"),
+        (1, f"no picture of the class “class-1” in {folder} can be read, {folder / 'class-1'}"),
         (0, f"no picture in {folder} can be read, {folder / 'class-0'}"),
     ):
         damage(folder, *(f"class-{label}/{number}.png" for number in range(3)))
         assert main(["learn", str(folder), "--model", str(model), *QUICK]) == 2
         said = capsys.readouterr().err
         assert sentence in said
+        assert "for one: it cannot be decoded (" in said
         assert len(said.splitlines()) == 1
         assert not model.exists()
 

@@ -56,6 +56,8 @@ def test_a_picture_that_cannot_be_read_spoils_no_other(site: Site, pictures: Pat
         "error": "it cannot be decoded (it is no picture of a known kind): repair or remove it",
     }
     assert whole["predictions"][0]["class"] == "ring"
+    foreign = site.post("/predict", files=[("p", ("a.heic", b"nonsense"))]).json()
+    assert "make a JPEG or a PNG of it" in foreign["error"]
     alone = site.post("/predict", content=b"nonsense")
     assert (alone.status_code, alone.json()["error"]) == (400, broken["error"])
 

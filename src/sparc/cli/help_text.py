@@ -1,42 +1,47 @@
-"""What `--help` shows, as tyro words it, set anew: texts in one column, and no default that says nothing."""
+"""What `--help` shows: tyro's own text, wrapped anew in one column, without defaults that say nothing."""
 
 import re
-import shutil
 import textwrap
 from collections.abc import Iterator
 
+TYROS_WIDTH = 129
+"""Columns at which tyro breaks no word here; with one more it sets groups of options side by side."""
 WIDEST = 100
-COLUMN = 26
-"""Where texts begin; below an option that is too long for that."""
+"""Columns, however many the terminal has."""
+NARROW = 60
+"""Columns below which texts stand under their options."""
+_COLUMN = 26
+"""Where texts begin beside their options."""
 _OPTION = re.compile(r"  (\S+(?: \S+)*)(?:  +(\S.*))?")
 _MORE_TEXT = re.compile(r" {5,}(\S.*)")
 _RULE = re.compile(r" -{5,}")
 _RULE_BELOW_A_SENTENCE = re.compile(r"(?<=\n)  -{5,}(?=\n)")
 _SAYS_NOTHING = re.compile(r" ?\(default: (?:None|False|True|)\)")
-_DEFAULT = re.compile(r"\(default: (\S+)\)")
+_DEFAULT = re.compile(r"\(default: [^)]+\)")
 _SEVERAL = re.compile(r"{?\[(\w+) \[\1 \.\.\.\]\]}?")
 
 
-def set_anew(help_text: str) -> str:
-    r"""
-    >>> print(set_anew("  --task {None}|STR   Only choose\n                      these. (default: None)"))
+def rewrapped(help_text: str, width: int) -> str:
+    r"""What tyro says at `TYROS_WIDTH`, at another one.
+
+    >>> print(rewrapped("  --task {None}|STR   Only choose\n                      these. (default: None)", 80))
       --task STR              Only choose these.
     """
-    width = min(shutil.get_terminal_size().columns, WIDEST)
     plain = _SEVERAL.sub(r"\1 …", "\n".join(map(str.rstrip, help_text.splitlines())).replace("{None}|", ""))
     entries = _entries(_RULE_BELOW_A_SENTENCE.sub("", plain))
+    width = min(width, WIDEST)
     return "\n".join(line.rstrip() for entry in entries for line in _lines(*entry, width)).strip("\n")
 
 
 def _entries(help_text: str) -> Iterator[tuple[str, str]]:
-    """Each option with its text, whose lines are joined; and each other line, with nothing before it."""
+    """Each option with its text, whose lines are joined; and each line of other text, without an option."""
     option, text = "", ""
     for line in help_text.splitlines():
         if option and (more := _MORE_TEXT.fullmatch(line)):
             text = f"{text} {more[1]}"
             continue
         if option:
-            yield option, text
+            yield (option, text) if text else ("", f"  {option}")
         found = _OPTION.fullmatch(line)
         option, text = (found[1], found[2] or "") if found else ("", "")
         if not option:
@@ -47,11 +52,21 @@ def _entries(help_text: str) -> Iterator[tuple[str, str]]:
 
 def _lines(option: str, text: str, width: int) -> Iterator[str]:
     if not option:
-        yield from [f" {'-' * (width - 2)}"] if _RULE.match(text) else textwrap.wrap(text, width) or [""]
+        indent = " " * (len(text) - len(text.lstrip()))
+        yield from [f" {'-' * (width - 2)}"] if _RULE.match(text) else _wrapped(text, width, indent)
         return
-    whole = _DEFAULT.sub("(default:\N{NO-BREAK SPACE}\\1)", _SAYS_NOTHING.sub("", text.strip()))
-    wrapped = textwrap.wrap(whole, width - COLUMN, break_on_hyphens=False)
-    lines = [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
-    beside = lines.pop(0) if lines and len(option) <= COLUMN - 4 else ""
-    yield f"  {option:<{COLUMN - 2}}{beside}"
-    yield from (" " * COLUMN + line for line in lines)
+    column = _COLUMN if width >= NARROW else 6
+    whole = _DEFAULT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), _SAYS_NOTHING.sub("", text))
+    lines = [line.replace("\N{NO-BREAK SPACE}", " ") for line in _wrapped(whole, width, " " * column)]
+    if len(option) <= column - 4:
+        lines[0] = f"  {option:<{column - 2}}{lines[0][column:]}"
+    else:
+        lines.insert(0, f"  {option}")
+    yield from lines
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    """At least one line."""
+    room = max(width - len(indent), 20)
+    lines = textwrap.wrap(text.strip(), room, break_on_hyphens=False, break_long_words=False)
+    return [indent + line for line in lines or [""]]

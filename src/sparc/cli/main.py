@@ -50,7 +50,8 @@ Try: sparc demo pictures, which draws some to learn from
 """
 
 READER_GONE = 141
-"""As a shell has it, so that it is not taken for what 1 means to a verb."""
+"""The exit code when whoever read our output has gone: 128 + SIGPIPE, as shells report it. To some verbs 1 is another
+thing."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,7 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows a question mark
     try:
-        return _dispatch(verb, rest)
+        code = _dispatch(verb, rest)
+        sys.stdout.flush()
+        return code
     except InputError as error:
         return _complain(str(error))
     except BrokenPipeError:

@@ -2,14 +2,16 @@
 
 import contextlib
 import io
+import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import tyro
 
-from sparc.cli.help_text import set_anew
+from sparc.cli.help_text import TYROS_WIDTH, rewrapped
 from sparc.cli.warn import warn
 from sparc.errors import InputError
 
@@ -60,7 +62,7 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
     """
     help_text, complaint = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stdout(help_text), contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stdout(help_text), contextlib.redirect_stderr(complaint), _columns(TYROS_WIDTH):
             return tyro.cli(
                 form,
                 prog=f"sparc {verb}",
@@ -74,8 +76,21 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
                 raise cause from None
         if end.code:
             raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
-        print(set_anew(help_text.getvalue()))
+        print(rewrapped(help_text.getvalue(), shutil.get_terminal_size().columns), flush=True)
         raise
+
+
+@contextlib.contextmanager
+def _columns(count: int) -> Iterator[None]:
+    """As if the terminal had so many."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
 
 
 def with_new_flags(arguments: list[str], renamed: Mapping[str, str]) -> list[str]:

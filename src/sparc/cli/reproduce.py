@@ -24,8 +24,10 @@ from sparc.errors import InputError
 from sparc.experiment import Run, RunConfig, done_runs, find_done
 from sparc.experiment.config import differing, flat_settings
 from sparc.files import check_output
+from sparc.methods import METHODS
 from sparc.report.plain_table import plain_table
 from sparc.reproduce.catalog import EXHIBITS, find_exhibit
+from sparc.reproduce.counts import measured_work
 from sparc.reproduce.estimate import estimate, images_per_second
 from sparc.reproduce.exhibit import Exhibit, FigureExhibit
 from sparc.reproduce.plan import SCALES, Scale
@@ -63,14 +65,14 @@ def main(arguments: list[str]) -> int:
             raise InputError(f"--figure is for figures, and {exhibit.id} is a table: leave it out")
         check_output(given.figure)
     done = done_runs(given.workers.out, warn)
-    missing = [config for config in exhibit.needed(scale) if find_done(config, done) is None]
+    missing = _left(exhibit.needed(scale), done)
     runnable = _runnable(missing, given.workers.data)
     runs: list[Run] = []
     if runnable and not given.dry_run:
         _announce(runnable, given.workers.at_a_time)
         runs = do_all(runnable, given.workers, ["reproduce", *arguments])
         done += [run for run in runs if run.state == "done"]
-        missing = [config for config in missing if find_done(config, done) is None]
+        missing = _left(missing, done)
     filled = fill(exhibit, done, scale)
     picture = _picture(given, filled)
     todo = [_about(command, configs, given) for command, configs in commands(missing, given.workers).items()]
@@ -111,11 +113,13 @@ def _command(seeds: Sequence[RunConfig], place: Workers) -> str:
 
 def _list(given: Reproduce, scale: Scale) -> int:
     done = done_runs(given.workers.out, warn)
-    rows: list[dict[str, Any]] = []
-    with Display("reproduce") as display:  # the work of every method is counted, which takes seconds
-        for exhibit in EXHIBITS.values():
-            display.loading("tables and figures", len(rows), len(EXHIBITS))
-            rows.append(_needs(exhibit, done, scale, given.workers.data))
+    left = {exhibit.id: _left(exhibit.needed(scale), done) for exhibit in EXHIBITS.values()}
+    methods = list(dict.fromkeys(METHODS.find(config.method) for configs in left.values() for config in configs))
+    with Display("reproduce") as display:
+        for number, method in enumerate(methods):
+            display.loading("counting the work of methods", number, len(methods))
+            measured_work(method)  # which is remembered
+    rows = [_needs(exhibit, left[exhibit.id], scale, given.workers.data) for exhibit in EXHIBITS.values()]
     if given.json:
         print(json.dumps({"scale": {**asdict(scale), "text": scale.text}, "exhibits": rows}, allow_nan=False))
         return 0
@@ -149,9 +153,12 @@ def _list(given: Reproduce, scale: Scale) -> int:
     return 0
 
 
-def _needs(exhibit: Exhibit, done: list[Run], scale: Scale, data: Path | None) -> dict[str, Any]:
+def _left(configs: Sequence[RunConfig], done: list[Run]) -> list[RunConfig]:
+    return [config for config in configs if find_done(config, done) is None]
+
+
+def _needs(exhibit: Exhibit, left: Sequence[RunConfig], scale: Scale, data: Path | None) -> dict[str, Any]:
     configs = exhibit.needed(scale)
-    left = [config for config in configs if find_done(config, done) is None]
     benchmarks = dict.fromkeys(config.benchmark for config in configs)
     return {
         "id": exhibit.id,

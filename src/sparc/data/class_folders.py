@@ -127,21 +127,22 @@ def read_labelled(
     labels = np.repeat(np.arange(len(classes)), [len(pictures) for pictures in classes.values()])
     if skipped is not None and lost:
         skipped += [lost[index] for index in sorted(lost)]
-        labels = labels[[index not in lost for index in range(len(chosen))]]
         if not may_lack:
             _check_some_are_left(tree, tuple(classes), labels, lost)
+        labels = labels[[index not in lost for index in range(len(chosen))]]
     return Labelled(images, labels, tuple(classes))
 
 
 def _check_some_are_left(
     tree: Tree, classes: Sequence[str], labels: NDArray[np.int64], lost: Mapping[int, Skipped]
 ) -> None:
-    first = lost[min(lost)]
-    if not len(labels):
-        raise InputError(f"no picture in {tree} can be read, {first.path} for one: {first.reason}")
-    for name, count in zip(classes, np.bincount(labels, minlength=len(classes)).tolist(), strict=True):
-        if not count:
-            raise InputError(f"no picture of the class “{name}” in {tree} can be read: repair some, or remove it")
+    """`labels` are of all pictures, those that were lost among them."""
+    for label, name in enumerate(classes):
+        pictures = np.flatnonzero(labels == label).tolist()
+        if all(index in lost for index in pictures):
+            which = f" of the class “{name}”" if len(lost) < len(labels) else ""
+            first = lost[pictures[0]]
+            raise InputError(f"no picture{which} in {tree} can be read, {first.path} for one: {first.reason}")
 
 
 def _class_name(folder: Tree) -> str:

@@ -24,8 +24,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 EXTENSIONS = frozenset(
     ".png .jpg .jpeg .jpe .jfif .webp .bmp .dib .gif .tif .tiff .ppm .pgm .pbm .pnm .apng".split()  # noqa: SIM905
 )
-FOREIGN = frozenset(".heic .heif .avif .jxl .jp2 .dng .raw .cr2 .cr3 .nef .arw .orf .rw2 .raf".split())  # noqa: SIM905
-"""Of photographs, too, as telephones and cameras leave them, which are not read: they are told of, not passed over."""
+UNSUPPORTED_EXTENSIONS = frozenset(".heic .heif .hif .avif .jxl .jp2".split())  # noqa: SIM905
+"""Of pictures that cannot be decoded here, as telephones leave them: such files are reported, not ignored."""
 Named = tuple[str, bytes | UnreadableError]
 """A picture file's name and its content, or what kept it from being read."""
 Fit = Literal["crop", "pad"]
@@ -67,7 +67,7 @@ def is_picture(name: str) -> bool:
     >>> [is_picture(name) for name in ("cat/1.JPG", "cat/1.heic", "cat/notes.txt", "cat/._1.jpg", "__MACOSX/cat/1.jpg")]
     [True, True, False, False, False]
     """
-    return not any(map(is_hidden, name.split("/"))) and _extension(name) in EXTENSIONS | FOREIGN
+    return not any(map(is_hidden, name.split("/"))) and _extension(name) in EXTENSIONS | UNSUPPORTED_EXTENSIONS
 
 
 def _extension(name: str) -> str:
@@ -283,7 +283,7 @@ def _eight_bits(grey: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
 def _refused(name: str, error: Exception) -> UnreadableError:
     if isinstance(error, Image.DecompressionBombError):  # Pillow's own limit is higher, but it comes first
         return _too_large(name)
-    if _extension(name) in FOREIGN:
+    if _extension(name) in UNSUPPORTED_EXTENSIONS:
         return UnreadableError(name, "is of a kind that is not read here: make a JPEG or a PNG of it")
     reason = "it is no picture of a known kind" if isinstance(error, UnidentifiedImageError) else str(error)
     return UnreadableError(name, f"cannot be decoded ({reason or type(error).__name__}): repair or remove it")

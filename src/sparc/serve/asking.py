@@ -148,6 +148,6 @@ def describe(found: Answers, question: Question) -> list[dict[str, object]]:
 def square_of(model: Model, sent: Sent) -> Square | str:
     """The picture, or why there is none."""
     try:
-        return decode(sent.content, "it", model.info.shape.side, model.info.shape.fit)
+        return decode(sent.content, sent.name, model.info.shape.side, model.info.shape.fit)
     except UnreadableError as error:
-        return str(error)
+        return error.reason

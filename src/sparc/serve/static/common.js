@@ -82,7 +82,7 @@ export function trouble(text) {
   $("#trouble").hidden = !text;
 }
 
-const PICTURE = /\.(png|jpe?g|jpe|jfif|webp|bmp|dib|gif|tiff?|p[pgbn]m|apng)$/i;
+const PICTURE = /\.(png|jpe?g|jpe|jfif|webp|bmp|dib|gif|tiff?|p[pgbn]m|apng|hei[cf]|hif|avif|jxl|jp2)$/i;
 
 const isPicture = ({ file, folders }) =>
   !file.name.startsWith(".") && !folders.some((name) => name.startsWith(".") || name === "__MACOSX") &&
