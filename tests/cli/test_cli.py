@@ -85,6 +85,12 @@ def test_a_reader_who_goes_away(arguments: list[str], monkeypatch: pytest.Monkey
     assert process.returncode == 141
 
 
+def test_nobody_reads_at_all() -> None:
+    command = f"exec {sys.executable} -m sparc benchmarks >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("sparc ")

@@ -56,6 +56,8 @@ thing."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     verb, *rest = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if sys.stdout is None:  # as it is where whoever called us has closed it
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for as long as we run
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows a question mark

@@ -16,7 +16,7 @@ def plain_table(title: str, first: str, *columns: str, words: bool = False) -> T
         pad_edge=False,
         show_header=any((first, *columns)),
     )
-    table.add_column(first)
+    table.add_column(first, overflow="fold")  # a name that is cut off may be another's
     for column in columns:
         table.add_column(column, justify="left" if words else "right")
     return table
