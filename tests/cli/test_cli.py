@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sparc.cli import methods
-from sparc.cli.main import VERBS, main
+from sparc.cli.main import main
 from sparc.cli.run import arguments_of
 from sparc.methods import METHODS
 
@@ -40,55 +39,6 @@ def test_what_is_only_looked_up_does_not_wait_for_torch(arguments: list[str], sh
 def test_no_verb_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "usage: sparc VERB" in capsys.readouterr().out
-
-
-def help_at(columns: int, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", str(columns))
-        with pytest.raises(SystemExit) as end:
-            main(arguments)
-    assert end.value.code == 0
-    return capsys.readouterr().out
-
-
-HELPS = [[verb] for verb in VERBS] + [["run", "seq-digits", "--method", name] for name in METHODS.classes]
-
-
-@pytest.mark.parametrize("asked", HELPS, ids=" ".join)
-def test_help_has_the_same_words_at_any_width(asked: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    usual = help_at(80, [*asked, "--help"], capsys)
-    assert usual.startswith(f"usage: sparc {asked[0]} ")
-    assert not re.search(r"None|False|True|default: *\)", usual), "nobody but a programmer knows what they mean"
-    words = re.sub("-{5,}", "", usual).split()
-    for columns in (20, 45, 140):
-        shown = help_at(columns, [*asked, "--help"], capsys)
-        assert re.sub("-{5,}", "", shown).split() == words
-        assert columns < 80 or max(map(len, shown.splitlines())) <= 100
-    assert max(map(len, usual.splitlines())) <= 80
-
-
-def test_help_of_a_verb_can_be_asked_for_before_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert help_at(80, ["help", "predict"], capsys) == help_at(80, ["predict", "--help"], capsys)
-
-
-@pytest.mark.parametrize("arguments", [["benchmarks"], ["--help"], ["predict", "--help"]], ids=" ".join)
-def test_a_reader_who_goes_away(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `sparc benchmarks | head -1`."""
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    with subprocess.Popen(
-        [sys.executable, "-m", "sparc", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
-
-
-def test_nobody_reads_at_all() -> None:
-    command = f"exec {sys.executable} -m sparc benchmarks >&-"
-    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,6 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-TYROS_WIDTH = 129
-"""Columns at which tyro breaks no word here; with one more it sets groups of options side by side."""
 WIDEST = 100
 """Columns, however many the terminal has."""
 NARROW = 60
@@ -22,7 +20,7 @@ _SEVERAL = re.compile(r"{?\[(\w+) \[\1 \.\.\.\]\]}?")
 
 
 def rewrapped(help_text: str, width: int) -> str:
-    r"""What tyro says at `TYROS_WIDTH`, at another one.
+    r"""What tyro says in one column, at another width.
 
     >>> print(rewrapped("  --task {None}|STR   Only choose\n                      these. (default: None)", 80))
       --task STR              Only choose these.
@@ -36,7 +34,7 @@ def rewrapped(help_text: str, width: int) -> str:
 def _entries(help_text: str) -> Iterator[tuple[str, str]]:
     """Each option with its text, whose lines are joined; and each line of other text, without an option."""
     option, text = "", ""
-    for line in help_text.splitlines():
+    for line in (*help_text.splitlines(), ""):
         if option and (more := _MORE_TEXT.fullmatch(line)):
             text = f"{text} {more[1]}"
             continue
@@ -46,8 +44,6 @@ def _entries(help_text: str) -> Iterator[tuple[str, str]]:
         option, text = (found[1], found[2] or "") if found else ("", "")
         if not option:
             yield "", line
-    if option:
-        yield option, text
 
 
 def _lines(option: str, text: str, width: int) -> Iterator[str]:

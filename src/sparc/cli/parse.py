@@ -11,10 +11,11 @@ from typing import Annotated, TypeVar
 
 import tyro
 
-from sparc.cli.help_text import TYROS_WIDTH, rewrapped
 from sparc.cli.warn import warn
 from sparc.errors import InputError
 
+TYROS_WIDTH = 129
+"""Columns at which tyro breaks no word here; with one more it sets groups of options side by side."""
 Form = TypeVar("Form")
 ModelFile = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="The model file.")]
 AskedShare = Annotated[
@@ -76,6 +77,8 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
                 raise cause from None
         if end.code:
             raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
+        from sparc.cli.help_text import rewrapped  # which nobody else has to wait for
+
         print(rewrapped(help_text.getvalue(), shutil.get_terminal_size().columns), flush=True)
         raise
 
