@@ -51,12 +51,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("derpp", ["er", "der++", "lwf"]), nearest("nispa", ["sgd", "sparc"])
     ('did you mean der++?', 'there are sgd, sparc')
     """
-    known = sorted(known)
-    likeness = {each: _likeness(name, each) for each in known}
+    meant = near(name, known)
+    return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(sorted(known))}"
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """At most three of these names, that may have been meant by this one, the most alike first."""
+    likeness = {each: _likeness(name, each) for each in sorted(known)}
     best = max(likeness.values(), default=0.0)
-    near = [each for each in known if likeness[each] >= max(NEAR, best - 0.1)]
-    near = sorted(near, key=likeness.__getitem__, reverse=True)[:3]
-    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    alike = [each for each in likeness if likeness[each] >= max(NEAR, best - 0.1)]
+    return sorted(alike, key=likeness.__getitem__, reverse=True)[:3]
 
 
 def _likeness(first: str, second: str) -> float:

@@ -34,6 +34,12 @@ def test_help_has_the_same_words_at_any_width(asked: list[str], capsys: pytest.C
     assert max(map(len, usual.splitlines())) <= 80
 
 
+def test_help_names_words_that_were_given_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with_a_benchmark = help_at(80, ["run", "seq-cifar100-5", "--help"], capsys)
+    assert "[OPTIONS] BENCHMARK" in with_a_benchmark
+    assert with_a_benchmark != help_at(80, ["run", "--help"], capsys), "defaults are the benchmark's"
+
+
 def test_help_of_a_verb_can_be_asked_for_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_at(80, ["help", "predict"], capsys) == help_at(80, ["predict", "--help"], capsys)
 

@@ -182,7 +182,7 @@ def test_one_class_in_a_folder_is_learned_and_said(
         (["--seed", "-1"], "--seed -1 must not be negative"),
         (["--name", "  "], "is no name"),
         (["--name", "a\nb"], "is no name"),
-        (["--epochs", "nan"], "Error parsing --epochs: no type matching"),
+        (["--epochs", "nan"], "--epochs takes a whole number, and not “nan”"),
     ],
 )
 def test_flags_that_make_no_sense(

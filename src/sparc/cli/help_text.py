@@ -25,16 +25,26 @@ def rewrapped(help_text: str, width: int) -> str:
     >>> print(rewrapped("  --task {None}|STR   Only choose\n                      these. (default: None)", 80))
       --task STR              Only choose these.
     """
-    plain = _SEVERAL.sub(r"\1 …", "\n".join(map(str.rstrip, help_text.splitlines())).replace("{None}|", ""))
-    entries = _entries(_RULE_BELOW_A_SENTENCE.sub("", plain))
     width = min(width, WIDEST)
-    return "\n".join(line.rstrip() for entry in entries for line in _lines(*entry, width)).strip("\n")
+    return "\n".join(line.rstrip() for entry in _entries(help_text) for line in _lines(*entry, width)).strip("\n")
+
+
+def options(help_text: str) -> dict[str, str]:
+    r"""Each flag that tyro's text has, with what it takes (INT, {newest,alike}, PATH … or nothing), and each word.
+
+    >>> options("  --sizes {None}|{[INT [INT ...]]}   Classes of tasks.\n  PATH …   Pictures.")
+    {'--sizes': 'INT …', 'PATH …': ''}
+    """
+    named = (option.removeprefix("-h, ") for option, _ in _entries(help_text) if option)
+    split = (each.partition(" ") if each.startswith("-") else (each, "", "") for each in named)
+    return {flag: takes for flag, _, takes in split}
 
 
 def _entries(help_text: str) -> Iterator[tuple[str, str]]:
     """Each option with its text, whose lines are joined; and each line of other text, without an option."""
+    plain = _SEVERAL.sub(r"\1 …", "\n".join(map(str.rstrip, help_text.splitlines())).replace("{None}|", ""))
     option, text = "", ""
-    for line in (*help_text.splitlines(), ""):
+    for line in (*_RULE_BELOW_A_SENTENCE.sub("", plain).splitlines(), ""):
         if option and (more := _MORE_TEXT.fullmatch(line)):
             text = f"{text} {more[1]}"
             continue

@@ -3,9 +3,10 @@
 import contextlib
 import io
 import os
-import re
 import shutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -61,26 +62,41 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
 
     `further` words, beside the verb, decide what help there is.
     """
-    help_text, complaint = io.StringIO(), io.StringIO()
+    read: Callable[..., Form] = partial(
+        tyro.cli, form, prog=f"sparc {verb}", description=description, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        from sparc.cli.help_text import rewrapped  # which nobody else has to wait for
+
+        print(rewrapped(_help(read), shutil.get_terminal_size().columns), flush=True)
+        sys.exit()
+    tyros = io.StringIO()
     try:
-        with contextlib.redirect_stdout(help_text), contextlib.redirect_stderr(complaint), _columns(TYROS_WIDTH):
-            return tyro.cli(
-                form,
-                prog=f"sparc {verb}",
-                description=description,
-                args=arguments,
-                config=(tyro.conf.FlagCreatePairsOff,),
-            )
+        with _told_to(tyros):
+            return read(args=arguments)
     except SystemExit as end:
         for cause in _causes(end):
             if isinstance(cause, InputError):
                 raise cause from None
-        if end.code:
-            raise InputError(f"{_sentence(complaint.getvalue())}: see sparc {verb}{further} --help") from None
-        from sparc.cli.help_text import rewrapped  # which nobody else has to wait for
+        from sparc.cli.complaint import complaint
 
-        print(rewrapped(help_text.getvalue(), shutil.get_terminal_size().columns), flush=True)
-        raise
+        why = complaint(tyros.getvalue(), arguments, _help(read))
+        raise InputError(f"{why}; see sparc {verb}{further} --help") from None
+
+
+def _help(read: Callable[..., object]) -> str:
+    """What tyro says of all that can be given, and of nothing less: where a word is given it leaves that word out."""
+    text = io.StringIO()
+    with _told_to(text), contextlib.suppress(SystemExit):
+        read(args=["--help"])
+    return text.getvalue()
+
+
+@contextlib.contextmanager
+def _told_to(text: io.StringIO) -> Iterator[None]:
+    """What tyro has to say goes there; it draws no frames around it where standard output is no terminal."""
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), _columns(TYROS_WIDTH):
+        yield
 
 
 @contextlib.contextmanager
@@ -116,15 +132,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _sentence(complaint: str) -> str:
-    """What tyro says, which comes in paragraphs below a title: the first of them, and what it thinks was meant."""
-    _, said, *rest = re.split(r"^[\s-]*-{5,}\s*$", complaint, flags=re.MULTILINE)
-    meant = (part for part in rest if part.strip().startswith("Perhaps"))
-    return "; ".join(map(_first_sentence, (said, *meant)))
-
-
-def _first_sentence(paragraph: str) -> str:
-    lines = (line for line in paragraph.splitlines() if not line.startswith(" " * 8))  # which is a flag's help
-    return " ".join(" ".join(lines).split()).partition(". ")[0].rstrip(".")
