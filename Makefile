@@ -51,7 +51,7 @@ results: .venv/installed
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods $(PARTS) --out results/chorus-parts $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-20 --set epochs=2 batch_size=32 width=0.125 --methods $(TASKWISE) --out results/taskwise $(FROM_DATA)
-	$(BIN)/sparc compare seq-cifar100-5 --seeds 2 --set epochs=5 batch_size=64 width=0.125 --methods $(PROTOTYPES) --out results/prototypes $(FROM_DATA)
+	$(BIN)/sparc compare seq-cifar100-5 --set epochs=5 batch_size=64 width=0.125 --methods $(PROTOTYPES) --out results/prototypes $(FROM_DATA)
 	for runs in sparc chorus chorus-epochs chorus-10 chorus-parts methods taskwise prototypes; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
