@@ -51,8 +51,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("derpp", ["er", "der++", "lwf"]), nearest("nispa", ["sgd", "sparc"])
     ('did you mean der++?', 'there are sgd, sparc')
     """
+    known = sorted(known)
     meant = near(name, known)
-    return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(sorted(known))}"
+    return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(known)}"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

@@ -208,36 +208,6 @@ def test_a_broken_archive_and_a_broken_picture_are_named(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["run"], "missing: BENCHMARK"),
-        (["run", "--epochz", "3"], "unknown flag “--epochz”: did you mean --epochs?"),
-        (["run", "seq-digits", "--epochz=3"], "unknown flag “--epochz”: did you mean --epochs?"),
-        (["run", "seq-digits", "--method", "sgd", "--alpha", "1"], "unknown flag “--alpha”"),
-        (["run", "seq-digits", "--lr", "x"], "--lr takes a number, and not “x”"),
-        (["run", "--epochs", "1.5", "seq-digits"], "--epochs takes a whole number, and not “1.5”"),
-        (["run", "seq-digits", "--batch_size=x"], "--batch-size takes a whole number, and not “x”"),
-        (["run", "seq-digits", "--depth", "x"], "--depth takes a whole number, and not “x”"),
-        (["run", "seq-digits", "--sizes", "2", "x"], "--sizes takes whole numbers, and not “2 x”"),
-        (["run", "seq-digits", "--milestones", "x"], "--milestones takes numbers, and not “x”"),
-        (["run", "seq-digits", "--epochs"], "--epochs needs a whole number"),
-        (["run", "seq-digits", "--out"], "--out needs PATH"),
-        (["run", "seq-digits", "--optimizer", "sgdd"], "unknown --optimizer “sgdd”: did you mean sgd?"),
-        (["run", "seq-digits", "seq-cifar10"], "“seq-cifar10” is a word too many"),
-        (["predict"], "missing: MODEL"),
-        (["predict", "m.sparc", "a.png", "--json", "b.png"], "“b.png” stands behind a flag, apart from the others"),
-        (["learn"], "missing: FOLDER --model PATH"),
-    ],
-)
-def test_flags_that_do_not_parse_get_one_sentence_too(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    method = " --method sgd" if "sgd" in arguments else ""
-    assert capsys.readouterr().err == f"sparc: {sentence}; see sparc {arguments[0]}{method} --help\n"
-
-
 def test_flags_go_by_their_old_names_too_and_the_new_ones_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -360,3 +330,23 @@ def test_bfloat16_is_for_cuda_alone(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["run", "seq-digits", "--bf16", "--out", str(tmp_path / "runs")]) == 2
     assert "--bf16 is for --device cuda" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("arguments", [["benchmarks"], ["--help"], ["predict", "--help"]], ids=" ".join)
+def test_a_reader_who_goes_away(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `sparc benchmarks | head -1`."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    with subprocess.Popen(
+        [sys.executable, "-m", "sparc", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_nobody_reads_at_all() -> None:
+    command = f"exec {sys.executable} -m sparc benchmarks >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

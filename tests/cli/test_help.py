@@ -1,8 +1,6 @@
-"""What `--help` shows at any width, and what becomes of output that nobody reads."""
+"""What `--help` shows, at any width."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -42,23 +40,3 @@ def test_help_names_words_that_were_given_too(capsys: pytest.CaptureFixture[str]
 
 def test_help_of_a_verb_can_be_asked_for_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_at(80, ["help", "predict"], capsys) == help_at(80, ["predict", "--help"], capsys)
-
-
-@pytest.mark.parametrize("arguments", [["benchmarks"], ["--help"], ["predict", "--help"]], ids=" ".join)
-def test_a_reader_who_goes_away(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `sparc benchmarks | head -1`."""
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    with subprocess.Popen(
-        [sys.executable, "-m", "sparc", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
-
-
-def test_nobody_reads_at_all() -> None:
-    command = f"exec {sys.executable} -m sparc benchmarks >&-"
-    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -144,7 +144,7 @@ def test_the_numbers_as_json(runs: Path, tmp_path: Path, capsys: pytest.CaptureF
         (["runs", "--out", "missing/report.html"], "there is no folder missing"),
         (["runs", "--out", "empty"], "empty is a folder: name a file in it"),
         (["runs", "--format", "svg", "--out", "file"], "--out file is a file"),
-        (["runs", "--format", "pdf"], "unknown --format “pdf”"),
+        (["runs", "--format", "pdf"], "unknown --format “pdf”: there are csv, html, latex, markdown, png, svg"),
         (["runs/a", "--out", "runs/a/result.json"], "is a result itself"),
         (["log"], "line 2 of log/a/log.jsonl cannot be read"),
     ],

@@ -167,13 +167,13 @@ def test_a_figure_with_nothing_to_draw_says_so(tmp_path: Path, data: Path, capsy
     ("arguments", "sentence"),
     [
         (["table-result"], "unknown table or figure “table-result”: did you mean table-results?"),
-        (["--scale", "huge"], "unknown --scale “huge”"),
+        (["--scale", "huge"], "unknown --scale “huge”: there are half, paper, quick"),
         (["table-results", "--figure", "x.png"], "--figure is for figures, and table-results is a table"),
         (["--figure", "x.png"], "--figure draws one figure: name it"),
         (["figure-size", "--figure", "nowhere/x.png"], "there is no folder nowhere"),
         (["figure-size", "--data", "nowhere"], "nowhere, does not exist"),
         (["--data", "nowhere"], "nowhere, does not exist"),
-        (["a", "b"], "“b” is a word too many"),
+        (["a", "b"], "“b” is more than it takes"),
     ],
 )
 def test_bad_input_gets_one_sentence(

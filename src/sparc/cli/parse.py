@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -15,7 +16,7 @@ import tyro
 from sparc.cli.warn import warn
 from sparc.errors import InputError
 
-TYROS_WIDTH = 129
+_TYROS_WIDTH = 129
 """Columns at which tyro breaks no word here; with one more it sets groups of options side by side."""
 Form = TypeVar("Form")
 ModelFile = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL", help="The model file.")]
@@ -62,40 +63,40 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
 
     `further` words, beside the verb, decide what help there is.
     """
-    read: Callable[..., Form] = partial(
+    cli: Callable[..., Form] = partial(
         tyro.cli, form, prog=f"sparc {verb}", description=description, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    if not {"-h", "--help"}.isdisjoint(arguments):
+    if not {"-h", "--help"}.isdisjoint(takewhile(lambda word: word != "--", arguments)):
         from sparc.cli.help_text import rewrapped  # which nobody else has to wait for
 
-        print(rewrapped(_help(read), shutil.get_terminal_size().columns), flush=True)
-        sys.exit()
-    tyros = io.StringIO()
+        print(rewrapped(_help(cli), shutil.get_terminal_size().columns), flush=True)
+        sys.exit(0)
+    error_text = io.StringIO()
     try:
-        with _told_to(tyros):
-            return read(args=arguments)
+        with _captured(error_text):
+            return cli(args=arguments)
     except SystemExit as end:
         for cause in _causes(end):
             if isinstance(cause, InputError):
                 raise cause from None
         from sparc.cli.complaint import complaint
 
-        why = complaint(tyros.getvalue(), arguments, _help(read))
-        raise InputError(f"{why}; see sparc {verb}{further} --help") from None
+        why = complaint(error_text.getvalue(), arguments, _help(cli))
+        raise InputError(f"{why} (see sparc {verb}{further} --help)") from None
 
 
-def _help(read: Callable[..., object]) -> str:
+def _help(cli: Callable[..., object]) -> str:
     """What tyro says of all that can be given, and of nothing less: where a word is given it leaves that word out."""
     text = io.StringIO()
-    with _told_to(text), contextlib.suppress(SystemExit):
-        read(args=["--help"])
+    with _captured(text), contextlib.suppress(SystemExit):
+        cli(args=["--help"])
     return text.getvalue()
 
 
 @contextlib.contextmanager
-def _told_to(text: io.StringIO) -> Iterator[None]:
-    """What tyro has to say goes there; it draws no frames around it where standard output is no terminal."""
-    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), _columns(TYROS_WIDTH):
+def _captured(text: io.StringIO) -> Iterator[None]:
+    """Captures tyro's output in `text`, without frames, as standard output is no terminal then."""
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), _columns(_TYROS_WIDTH):
         yield
 
 
