@@ -33,7 +33,7 @@ def test_help_has_the_same_words_at_any_width(asked: list[str], capsys: pytest.C
 
 
 def test_help_names_words_that_were_given_too(capsys: pytest.CaptureFixture[str]) -> None:
-    with_a_benchmark = help_at(80, ["run", "seq-cifar100-5", "--help"], capsys)
+    with_a_benchmark = help_at(80, ["run", "seq-digits", "--help"], capsys)
     assert "[OPTIONS] BENCHMARK" in with_a_benchmark
     assert with_a_benchmark != help_at(80, ["run", "--help"], capsys), "defaults are the benchmark's"
 
