@@ -160,7 +160,7 @@ def _telling(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}): name a model file") from error
     except SafetensorError as error:
-        raise InputError(f"{path} is not a model, or was cut off ({error}): name another file") from error
+        raise InputError(f"{path} is not a model, or was cut off: name another file, that sparc learn made") from error
     except (_NotOursError, WeightsError):
         raise
     except ValueError as error:

@@ -128,7 +128,9 @@ def equal_sizes(classes: int, tasks: int) -> list[int]:
 
 
 def check_sizes(sizes: Sequence[int], classes: int) -> None:
-    if not sizes or min(sizes) < 1:
+    if not sizes:
+        raise InputError("--sizes is empty: give the number of classes of each task")
+    if min(sizes) < 1:
         raise InputError(f"--sizes {' '.join(map(str, sizes))} has a task without a class: every size is at least 1")
     if sum(sizes) != classes:
         raise InputError(

@@ -63,7 +63,8 @@ class Recipe:
                 f"--momentum {self.momentum:g} is sgd's, and {self.optimizer} has its own: add --momentum 0"
             )
         if self.nesterov and not self.momentum:
-            raise InputError("--nesterov looks ahead by the momentum of sgd: add --momentum 0.9")
+            needed = "--momentum 0.9" if self.optimizer == "sgd" else "--optimizer sgd --momentum 0.9"
+            raise InputError(f"--nesterov looks ahead by the momentum of sgd: add {needed}")
         check_not_negative("--weight-decay", self.weight_decay)
         if not all(0 < share < 1 for share in self.milestones):
             raise InputError("--milestones are shares of the epochs: give numbers between 0 and 1")
