@@ -16,7 +16,7 @@ from sparc.errors import InputError
 from sparc.export import Exported, export_onnx
 from sparc.folded import FoldedModel
 from sparc.methods.sparc.settings import ChorusSettings
-from sparc.model_file import Model, ModelInfo
+from sparc.model_file import Model, ModelInfo, load
 from sparc.model_input import InputShape
 from sparc.nn.patches import PatchFeatures
 from sparc.nn.roll import ENOUGH
@@ -144,6 +144,11 @@ def test_what_the_file_says(exported: tuple[Model, Exported]) -> None:
     assert given.type.tensor_type.elem_type == onnx.TensorProto.UINT8
     sides = given.type.tensor_type.shape.dim
     assert [side.dim_param or side.dim_value for side in sides] == ["batch", 3, 16, 12]
+
+
+def test_what_was_exported_is_no_model(exported: tuple[Model, Exported]) -> None:
+    with pytest.raises(InputError, match=r"birds\.onnx was exported from a model: name the file that sparc learn made"):
+        load(exported[1].path)
 
 
 def test_the_file_is_all_that_is_needed(exported: tuple[Model, Exported], tmp_path: Path) -> None:

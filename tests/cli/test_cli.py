@@ -284,6 +284,15 @@ def test_runs_fit_a_narrow_terminal_with_nothing_cut_short(
     assert names[1] in "".join(line[0] for line in lines if line)
 
 
+def test_runs_of_which_there_is_nothing_to_say_have_a_line_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["runs", str(RESULTS / "prototypes")]) == 0
+    shown = capsys.readouterr().out
+    assert all(f" {each.parent.name} " in shown for each in (RESULTS / "prototypes").glob("*/result.json"))
+
+
 def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,17 +33,16 @@ def main(arguments: list[str]) -> int:
     if not runs:
         print(f"there are no runs in {one_line(str(given.folder))}")
         return 0
-    table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", "settings, where, or why", words=True)
-    table.columns[0].overflow = "fold"  # a name that is cut short names nothing
+    names = _differing(runs)
+    notes = [_note(each, names[_kind(each)]) for each in runs]
+    last = ["settings, where, or why"] if any(notes) else []  # or it would fold names for nothing
+    table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", *last, words=True)
     for column in table.columns[1:4]:
         column.no_wrap = True
-    names = _differing(runs)
-    for each in runs:
+    for each, note in zip(runs, notes, strict=True):
         colour = {"done": "green", "failed": "red"}.get(each.state, "yellow")
-        own = flat_settings(each.config)
-        settings = one_line(" ".join(as_flags({name: own.get(name) for name in names[_kind(each)]})))
-        note = "; ".join(filter(None, (settings, each.note)))
-        table.add_row(escape(each.folder.name), f"[{colour}]{each.state}", *_accuracies(each), escape(note))
+        more = [escape(note)] if last else []
+        table.add_row(escape(each.folder.name), f"[{colour}]{each.state}", *_accuracies(each), *more)
     Console().print(table)
     return 0
 
@@ -54,6 +53,12 @@ def _differing(runs: list[Run]) -> dict[str, list[str]]:
     for run in runs:
         groups.setdefault(_kind(run), []).append(flat_settings(run.config))
     return {kind: differing(settings) for kind, settings in groups.items()}
+
+
+def _note(run: Run, names: list[str]) -> str:
+    own = flat_settings(run.config)
+    settings = one_line(" ".join(as_flags({name: own.get(name) for name in names})))
+    return "; ".join(filter(None, (settings, run.note)))
 
 
 def _kind(run: Run) -> str:

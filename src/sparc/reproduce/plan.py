@@ -29,10 +29,10 @@ class Scale:
     def text(self) -> str:
         """
         >>> SCALES["quick"].text
-        "scale quick: 1 epoch a task where the paper has 50, 1 seed, rivals' nets at 1/4 of their width"
+        "scale quick: 1 epoch a task where a recipe has 50, 1 seed, rivals' nets at 1/4 of their width"
         """
         epochs = counted(_epochs(50, self), "epoch")
-        often = ", or 100 where the paper has them" if self.epochs == 1 else " where the paper has 50"
+        often = ", or what a recipe has" if self.epochs == 1 else " where a recipe has 50"
         share = f"1/{round(1 / self.rival_width)} of their width" if self.rival_width < 1 else "their full width"
         return f"scale {self.name}: {epochs} a task{often}, {counted(self.seeds, 'seed')}, rivals' nets at {share}"
 
