@@ -14,7 +14,7 @@ from sparc.data.imageset import Splits
 from sparc.data.stream import Stream
 from tests.examples import AUGMENT, blobs
 
-# Some virtual machines announce AMX and stop at its instructions, which oneDNN takes for bfloat16.
+# Some virtual machines announce AMX but hang at its instructions, which oneDNN uses for bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 torch.set_num_threads(1)
 settings.register_profile("suite", deadline=None, max_examples=50)

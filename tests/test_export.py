@@ -147,7 +147,9 @@ def test_what_the_file_says(exported: tuple[Model, Exported]) -> None:
 
 
 def test_what_was_exported_is_no_model(exported: tuple[Model, Exported]) -> None:
-    with pytest.raises(InputError, match=r"birds\.onnx was exported from a model: name the file that sparc learn made"):
+    with pytest.raises(
+        InputError, match=r"birds\.onnx is an ONNX file, and not a model: name the file that sparc learn made"
+    ):
         load(exported[1].path)
 
 

@@ -52,19 +52,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ('did you mean der++?', 'there are sgd, sparc')
     """
     known = sorted(known)
-    meant = near(name, known)
-    return f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(known)}"
+    return did_you_mean(name, known) or f"there are {', '.join(known)}"
 
 
-def near(name: str, known: Iterable[str]) -> list[str]:
-    """At most three of these names, that may have been meant by this one, the most alike first."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Asks for at most three of these names, the most alike first; nothing where none is alike.
+
+    >>> did_you_mean("--epochz", ["--epochs", "--lr"]), did_you_mean("--task", ["--threads"])
+    ('did you mean --epochs?', '')
+    """
     likeness = {each: _likeness(name, each) for each in sorted(known)}
     best = max(likeness.values(), default=0.0)
     alike = [each for each in likeness if likeness[each] >= max(NEAR, best - 0.1)]
-    return sorted(alike, key=likeness.__getitem__, reverse=True)[:3]
+    meant = sorted(alike, key=likeness.__getitem__, reverse=True)[:3]
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _likeness(first: str, second: str) -> float:
-    """From 0 to 1; a plus is often spelled as a p."""
-    one, other = (each.lower().replace("+", "p") for each in (first, second))
+    """From 0 to 1; a plus is often spelled as a p, and the dashes of flags say nothing."""
+    one, other = (each.lower().lstrip("-").replace("+", "p") for each in (first, second))
     return difflib.SequenceMatcher(None, one, other).ratio()

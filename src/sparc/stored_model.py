@@ -161,8 +161,8 @@ def _telling(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be read ({error.strerror or error}): name a model file") from error
     except SafetensorError as error:
         if path.suffix == ".onnx":
-            raise InputError(f"{path} was exported from a model: name the file that sparc learn made") from error
-        raise InputError(f"{path} is not a model, or was cut off: name another file, that sparc learn made") from error
+            raise InputError(f"{path} is an ONNX file, and not a model: name the file that sparc learn made") from error
+        raise InputError(f"{path} is not a model, or was cut off: name a file that sparc learn made") from error
     except (_NotOursError, WeightsError):
         raise
     except ValueError as error:

@@ -91,7 +91,8 @@ def test_more_tasks_than_classes_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "sentence"), [([2, 2], "adds up to 4, but there are 6"), ([6, 0], "without a class"), ([], "--sizes")]
+    ("sizes", "sentence"),
+    [([2, 2], "adds up to 4, but there are 6"), ([6, 0], "without a class"), ([], "--sizes is empty")],
 )
 def test_sizes_that_do_not_fit_are_refused(splits: Splits, sizes: list[int], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):

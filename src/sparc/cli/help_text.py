@@ -44,7 +44,7 @@ def _entries(help_text: str) -> Iterator[tuple[str, str]]:
     """Each option with its text, whose lines are joined; and each line of other text, without an option."""
     plain = _SEVERAL.sub(r"\1 …", "\n".join(map(str.rstrip, help_text.splitlines())).replace("{None}|", ""))
     option, text = "", ""
-    for line in (*_RULE_BELOW_A_SENTENCE.sub("", plain).splitlines(), ""):
+    for line in (*_RULE_BELOW_A_SENTENCE.sub("", plain).splitlines(), ""):  # so that the last option is told too
         if option and (more := _MORE_TEXT.fullmatch(line)):
             text = f"{text} {more[1]}"
             continue

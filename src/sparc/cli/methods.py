@@ -28,7 +28,7 @@ LEGEND = {
     "params": "numbers kept after Seq-CIFAR100 in 5 tasks, copies and masks included; – where that "
     "follows from the pictures",
     "bytes": "of these numbers, of which some are in double precision and masks a byte each",
-    "passes": "work of a training step, forward and backward, in passes of its batch through the net",
+    "passes": "work of a training step of a later task, forward and backward, in passes of its batch through the net",
 }
 
 

@@ -5,11 +5,11 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
@@ -66,7 +66,7 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
     cli: Callable[..., Form] = partial(
         tyro.cli, form, prog=f"sparc {verb}", description=description, config=(tyro.conf.FlagCreatePairsOff,)
     )
-    if not {"-h", "--help"}.isdisjoint(takewhile(lambda word: word != "--", arguments)):
+    if not {"-h", "--help"}.isdisjoint(before_dashes(arguments)):
         from sparc.cli.help_text import rewrapped  # which nobody else has to wait for
 
         print(rewrapped(_help(cli), shutil.get_terminal_size().columns), flush=True)
@@ -81,16 +81,23 @@ def parse(form: type[Form], verb: str, description: str | None, arguments: list[
                 raise cause from None
         from sparc.cli.complaint import complaint
 
-        why = complaint(error_text.getvalue(), arguments, _help(cli))
+        why = complaint(error_text.getvalue(), arguments, _surplus(cli, arguments), _help(cli))
         raise InputError(f"{why} (see sparc {verb}{further} --help)") from None
 
 
 def _help(cli: Callable[..., object]) -> str:
-    """What tyro says of all that can be given, and of nothing less: where a word is given it leaves that word out."""
+    """tyro's help text, asked for with `--help` alone, as tyro leaves out words that were given."""
     text = io.StringIO()
     with _captured(text), contextlib.suppress(SystemExit):
         cli(args=["--help"])
     return text.getvalue()
+
+
+def _surplus(cli: Callable[..., Any], arguments: list[str]) -> list[str]:
+    """Arguments that tyro has no use for, where nothing else is wrong with them."""
+    with _captured(io.StringIO()), contextlib.suppress(SystemExit):
+        return list(cli(args=arguments, return_unknown_args=True)[1])
+    return []
 
 
 @contextlib.contextmanager
@@ -111,6 +118,11 @@ def _columns(count: int) -> Iterator[None]:
         del os.environ["COLUMNS"]
         if before is not None:
             os.environ["COLUMNS"] = before
+
+
+def before_dashes(arguments: Iterable[str]) -> list[str]:
+    """The arguments before `--`, after which nothing is a flag."""
+    return list(takewhile(lambda word: word != "--", arguments))
 
 
 def with_new_flags(arguments: list[str], renamed: Mapping[str, str]) -> list[str]:

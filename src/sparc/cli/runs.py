@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         return 0
     names = _differing(runs)
     notes = [_note(each, names[_kind(each)]) for each in runs]
-    last = ["settings, where, or why"] if any(notes) else []  # or it would fold names for nothing
+    last = ["settings, where, or why"] if any(notes) else []  # an empty column would take room from the names
     table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", *last, words=True)
     for column in table.columns[1:4]:
         column.no_wrap = True

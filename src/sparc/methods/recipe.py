@@ -58,13 +58,16 @@ class Recipe:
         check_positive("--lr", self.lr)
         if not 0 <= self.momentum < 1:
             raise InputError(f"--momentum {self.momentum:g} must be at least 0 and below 1")
+        if self.nesterov and self.optimizer != "sgd":
+            raise InputError(
+                "--nesterov is sgd's: give --optimizer sgd, or leave it out, with --no-nesterov where the method has it"
+            )
         if self.momentum and self.optimizer != "sgd":
             raise InputError(
                 f"--momentum {self.momentum:g} is sgd's, and {self.optimizer} has its own: add --momentum 0"
             )
         if self.nesterov and not self.momentum:
-            needed = "--momentum 0.9" if self.optimizer == "sgd" else "--optimizer sgd --momentum 0.9"
-            raise InputError(f"--nesterov looks ahead by the momentum of sgd: add {needed}")
+            raise InputError("--nesterov looks ahead by the momentum: add --momentum 0.9")
         check_not_negative("--weight-decay", self.weight_decay)
         if not all(0 < share < 1 for share in self.milestones):
             raise InputError("--milestones are shares of the epochs: give numbers between 0 and 1")

@@ -258,13 +258,13 @@ COLUMNS: tuple[Column, ...] = (
     _cost(
         "forward",
         "Passes fwd",
-        "passes forward through the net that a training step of a later task takes; 0 where none is trained",
+        "passes forward through the net that a training step of a later task takes; 0 where later tasks train no net",
         lambda result: result.passes["forward"],
     ),
     _cost(
         "backward",
         "Passes bwd",
-        "passes backward through the net that a training step of a later task takes; 0 where none is trained",
+        "passes backward through the net that a training step of a later task takes; 0 where later tasks train no net",
         lambda result: result.passes["backward"],
     ),
     _cost("buffer", "Buffer", "old pictures and logits that are kept", lambda result: result.buffer_bytes, size),

@@ -20,7 +20,7 @@ class Scale:
 
     name: str
     epochs: float
-    """As a share of the paper's."""
+    """As a share of a recipe's."""
     seeds: int
     rival_width: float
     """Of the nets that are not SPARC's, as a share of the paper's."""
@@ -30,11 +30,14 @@ class Scale:
         """
         >>> SCALES["quick"].text
         "scale quick: 1 epoch a task where a recipe has 50, 1 seed, rivals' nets at 1/4 of their width"
+        >>> SCALES["paper"].text
+        "scale paper: each recipe's own epochs, 3 seeds, rivals' nets at their full width"
         """
-        epochs = counted(_epochs(50, self), "epoch")
-        often = ", or what a recipe has" if self.epochs == 1 else " where a recipe has 50"
+        epochs = f"{counted(_epochs(50, self), 'epoch')} a task where a recipe has 50"
+        if self.epochs == 1:
+            epochs = "each recipe's own epochs"
         share = f"1/{round(1 / self.rival_width)} of their width" if self.rival_width < 1 else "their full width"
-        return f"scale {self.name}: {epochs} a task{often}, {counted(self.seeds, 'seed')}, rivals' nets at {share}"
+        return f"scale {self.name}: {epochs}, {counted(self.seeds, 'seed')}, rivals' nets at {share}"
 
 
 SCALES = {
@@ -51,8 +54,8 @@ def scaled(config: RunConfig, scale: Scale) -> RunConfig:
     return replace(config, recipe=recipe, settings=settings)
 
 
-def _epochs(papers: int, scale: Scale) -> int:
-    return max(1, round(papers * scale.epochs))
+def _epochs(recipes: int, scale: Scale) -> int:
+    return max(1, round(recipes * scale.epochs))
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ class ClsErSettings(RehearsalSettings):
     stable_rate: float = 0.1
     """Share of the steps after which the stable average follows."""
     alpha: float = 0.999
-    """How much of itself an average keeps when it follows; less at the start of a run. The authors have 50 epochs:
-    with fewer what answers hardly moves, unless this is lowered."""
+    """How much of itself an average keeps when it follows; less at the start of a run. The authors train for 50 epochs;
+    with fewer, the stable average, which answers, hardly moves: lower this."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -52,8 +52,8 @@ class OcdNetSettings(RehearsalSettings):
     rate: float = 0.1
     """Share of the steps after which the teacher follows; the authors have .7 for a buffer of 5120 pictures."""
     alpha: float = 0.999
-    """How much of itself the teacher keeps when it follows; less at the start of a run. The authors have 50 epochs:
-    with fewer what answers hardly moves, unless this is lowered."""
+    """How much of itself the teacher keeps when it follows; less at the start of a run. The authors train for 50
+    epochs; with fewer, the teacher, which answers, hardly moves: lower this."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
