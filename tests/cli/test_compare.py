@@ -95,6 +95,7 @@ def test_missing_pictures_are_told_once_and_before_the_work(tmp_path: Path, caps
         (["--set", "epochs=many"], "epochs=many of sparc cannot be: epochs should be a whole number"),
         (["--methods", "sparc,er:lr=abc"], "lr=abc of er cannot be: lr should be a number"),
         (["--methods", "packnet:optimizer=adam"], "--momentum 0.9 is sgd's, and adam has its own: add --momentum 0"),
+        (["--methods", "cpg:optimizer=adam"], "--nesterov is sgd's: give --optimizer sgd, or leave it out"),
         (["--set", "epochs=0"], "--epochs 0 learns nothing"),
         (["--set", "schedule=odd"], "schedule=odd of sparc cannot be: schedule should be constant or cosine"),
         (["--set", "colour=red"], "--set colour is a setting of none of sparc,sgd: there are"),
