@@ -47,7 +47,7 @@ results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-5 --method chorus --seeds 3 --out results/chorus $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-5 --method chorus --epochs 5 --seed 0 --out results/chorus-epochs $(FROM_DATA)
-	$(BIN)/sparc run seq-cifar100-10 --method chorus --patches 512 --seed 0 --out results/chorus-10 $(FROM_DATA)
+	$(BIN)/sparc run seq-cifar100-10 --method chorus --seed 0 --out results/chorus-10 $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods $(PARTS) --out results/chorus-parts $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-20 --set epochs=2 batch_size=32 width=0.125 --methods $(TASKWISE) --out results/taskwise $(FROM_DATA)
