@@ -48,11 +48,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Of names that are there, those that this one may have been meant to be, or all.
 
-    >>> nearest("derpp", ["er", "der++", "lwf"]), nearest("nispa", ["sgd", "sparc"])
-    ('did you mean der++?', 'there are sgd, sparc')
+    >>> nearest("derpp", ["er", "der++", "lwf"]), nearest("nispa", ["sgd", "sparc"]), nearest("cat", [])
+    ('did you mean der++?', 'there are sgd, sparc', 'there are none')
     """
     known = sorted(known)
-    return did_you_mean(name, known) or f"there are {', '.join(known)}"
+    return did_you_mean(name, known) or f"there are {', '.join(known) or 'none'}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -79,10 +79,8 @@ def what_remains(before: Model, after: Model) -> list[str]:
             )
             lines.append(f"{', '.join(gone)} of {task.name}: the outputs are gone{memory}.")
     if not left:
-        return [
-            *lines,
-            "No class is left, and the semantic memory is begun anew. Copies of the old file are not touched.",
-        ]
+        anew = ", and the semantic memory is begun anew" if any(task.seen for task in before.info.tasks) else ""
+        return [*lines, f"No class is left{anew}. Copies of the old file are not touched."]
     if before.net.all_voices():
         centre = (
             "and the centre and scale of features " if any(voice.scaled for voice in before.net.all_voices()) else ""
@@ -91,6 +89,9 @@ def what_remains(before: Model, after: Model) -> list[str]:
             "The means of what is gone are taken out of all statistics; the covariances, which are estimated from all "
             f"classes together, {centre}stay as they are."
         )
+    counted, still = (len(model.info.known_strangeness) for model in (before, after))
+    if still < counted:
+        lines.append(f"Of {counted} held-out pictures, from which it is known what is strange, {still} still count.")
     if before.info.limit(USUAL_SHARE) is not None and after.info.limit(USUAL_SHARE) is None:
         lines.append(f"“None of these” is not said any more: {why_not(after.info)}.")
     known = len(after.info.classes)

@@ -176,3 +176,15 @@ def test_bad_input_gets_one_sentence_exit_code_2_and_no_file(
     assert len(captured.err.splitlines()) == 1
     assert sentence in captured.err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_table_can_be_printed(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.md"
+    assert main(["report", str(runs), "--format", "markdown", "--out", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["report", str(runs), "--format", "markdown", "--out", "-"]) == 0
+    assert capsys.readouterr().out == path.read_text()
+    assert not Path("-").exists()
+    for figures in (["--format", "svg"], ["--json"]):
+        assert main(["report", str(runs), *figures, "--out", "-"]) == 2
+        assert "--out - prints a page or a table alone" in capsys.readouterr().err

@@ -35,7 +35,7 @@ LEGEND = {
 @dataclass(frozen=True)
 class Methods:
     costs: bool = False
-    """Count parameters and passes as well, on a few pictures; takes some seconds for each."""
+    """Count parameters and passes as well, on a few pictures; takes some minutes for all."""
     json: bool = False
     """Print the list as JSON instead of a table."""
 

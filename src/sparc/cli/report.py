@@ -35,7 +35,8 @@ class Report:
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUNS …")] = (Path("runs"),)
     """Folders of runs, as given to `sparc run --out`, single runs' folders, or their result.json."""
     out: Path | None = None
-    """The file, or for svg and png the folder, that is written; by default report.html, .csv, .tex, .md, or figures."""
+    """The file, or for svg and png the folder, that is written; by default report.html, .csv, .tex, .md, or figures;
+    - prints it instead."""
     format: Literal["html", "png", "svg", "csv", "latex", "markdown"] = "html"
     """One page with everything, a folder of figures, a line a run, or a table for a paper or a README."""
     json: bool = False
@@ -46,11 +47,14 @@ def main(arguments: list[str]) -> int:
     given = parse(Report, "report", __doc__, arguments)
     out = Path(USUAL[given.format]) if given.out is None else given.out
     figures = given.format in ("svg", "png")
+    printed = out == Path("-")
+    if printed and (figures or given.json):
+        raise InputError("--out - prints a page or a table alone: name a file or a folder")
     if figures:
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file: name a folder for the figures")
         check_writable(out, "--out")
-    else:
+    elif not printed:
         check_output(out)
         meant = next((name for name, usual in USUAL.items() if Path(usual).suffix == out.suffix != ""), given.format)
         if meant != given.format:
@@ -67,6 +71,9 @@ def main(arguments: list[str]) -> int:
     else:
         flat = {"csv": as_csv, "latex": as_latex, "markdown": as_markdown}
         text = page(compared, left_out) if given.format == "html" else flat[given.format](compared)
+        if printed:
+            print(text, end="")
+            return 0
         write_atomic(out, text.encode())
     if given.json:
         rows = [{"benchmark": study.benchmark, "rows": [row.as_json() for row in study.rows]} for study in compared]
