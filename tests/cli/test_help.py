@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from sparc.methods import METHODS
 from tests.cli.helps import HELPS, help_at
 
 
@@ -28,3 +29,11 @@ def test_help_names_words_that_were_given_too(capsys: pytest.CaptureFixture[str]
 
 def test_help_of_a_verb_can_be_asked_for_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert help_at(80, ["help", "predict"], capsys) == help_at(80, ["predict", "--help"], capsys)
+
+
+@pytest.mark.parametrize("name", METHODS.classes)
+def test_help_says_what_a_method_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = " ".join(help_at(80, ["run", "--method", name, "--help"], capsys).split())
+    method = METHODS.find(name)
+    assert method.summary.endswith(".")
+    assert f"{method.summary} ({method.paper})" in shown

@@ -71,6 +71,7 @@ def main(arguments: list[str]) -> int:
             console.print(f"{name}: {meaning}", highlight=False)
     if not given.costs:
         console.print("parameters and passes of each: sparc methods --costs", highlight=False)
+        console.print("what one does, and its settings: sparc run --method NAME --help", highlight=False)
     return 0
 
 
@@ -99,6 +100,7 @@ def about(method: type[Method]) -> dict[str, Any]:
         "name": method.name,
         "title": method.title,
         "kind": method.kind,
+        "summary": method.summary,
         "paper": method.paper,
         "needs_task_id": method.needs_task_id,
         "knows_ahead": sorted(method.knows_ahead),

@@ -131,7 +131,10 @@ def arguments_of(arguments: list[str]) -> Any:
         ],
     )
     arguments = with_new_flags(arguments, {**recipe.renamed, **method.Settings.renamed})
-    return parse(form, "run", __doc__, arguments, "" if method.name == DEFAULT_METHOD else f" --method {method.name}")
+    description = f"{__doc__}\n\n{method.summary} ({method.paper})"
+    return parse(
+        form, "run", description, arguments, "" if method.name == DEFAULT_METHOD else f" --method {method.name}"
+    )
 
 
 def _named_method(arguments: list[str]) -> str:

@@ -5,6 +5,7 @@ state (nets, masks, importance weights, buffers) is in `state_dict()`.
 """
 
 import copy
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,8 @@ class Method(ResizableBuffers, ABC):
     title: ClassVar[str]
     kind: ClassVar[str]
     """How it keeps what it knows: the name of the folder that it lies in."""
+    summary: ClassVar[str]
+    """What it does: the first line of its file."""
     paper: ClassVar[str]
     Settings: ClassVar[type[Settings]] = Settings
     recipe: ClassVar[Recipe] = Recipe()
@@ -114,6 +117,7 @@ class Method(ResizableBuffers, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         *_, cls.kind, _ = ("", *cls.__module__.split("."))
+        cls.summary, *_ = (sys.modules[cls.__module__].__doc__ or "").split("\n")
 
     @abstractmethod
     def __init__(
