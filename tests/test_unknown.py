@@ -236,9 +236,11 @@ def test_a_model_that_cannot_tell_says_so(tmp_path: Path, capsys: pytest.Capture
     others = written(squares(5, 1), tmp_path / "others")
     assert predictions(capsys, tmp_path / "few.sparc", others) == [None] * 5
     assert main(["predict", str(tmp_path / "few.sparc"), str(others)]) == 0
-    assert "“None of these” is never said: it takes 10 held-out pictures, of which 4 count" in capsys.readouterr().err
+    assert (
+        "“None of these” is never said: it takes 10 held-out pictures that count, and has 4" in capsys.readouterr().err
+    )
     assert main(["predict", str(tmp_path / "few.sparc"), str(others), "--reject", "0.9"]) == 2
-    assert "it takes 10 held-out pictures, of which 4 count, so teach it more" in capsys.readouterr().err
+    assert "it takes 10 held-out pictures that count, and has 4, so teach it more" in capsys.readouterr().err
 
 
 def test_forget_says_that_it_cannot_tell_any_more(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,7 +250,7 @@ def test_forget_says_that_it_cannot_tell_any_more(path: Path, capsys: pytest.Cap
     assert "“None of these”" not in out, "the other task's pictures are enough"
     assert main(["forget", str(path), CLASSES[2]]) == 0
     assert (
-        "“None of these” is not said any more: it takes 10 held-out pictures, of which 0 count"
+        "“None of these” is not said any more: it takes 10 held-out pictures that count, and has 0"
         in capsys.readouterr().out
     )
 

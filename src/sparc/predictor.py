@@ -93,7 +93,7 @@ def why_not(info: ModelInfo) -> str:
     """Why a model never says “none of these”."""
     if not info.settings.describes_all:
         return "it has no features that all classes have in common, so make another model for that"
-    return f"it takes {FEWEST} held-out pictures, of which {len(info.known_strangeness)} count, so teach it more"
+    return f"it takes {FEWEST} held-out pictures that count, and has {len(info.known_strangeness)}, so teach it more"
 
 
 def check_rejects(info: ModelInfo, share: float) -> None:

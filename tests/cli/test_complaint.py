@@ -39,6 +39,11 @@ from tests.cli.helps import HELPS, help_at
         (["run", "seq-digits", "a" * 160], f"“{'a' * 160}” is too much: leave it out"),
         (["run", "seq-digits", "--out", "-x"], "unknown flag “-x”: write --out=-x if it is a value"),
         (["learn", "x", "--task"], "unknown flag “--task”"),
+        (
+            ["run", "seq-digits", "--no-fresh"],
+            "unknown flag “--no-fresh”: it is off unless --fresh is given, so leave it out",
+        ),
+        (["run", "seq-digits", "--batch_size", "-x"], "unknown flag “-x”: write --batch_size=-x if it is a value"),
         (["methods", "--costs=1"], "--costs takes no value"),
         (["predict"], "missing: MODEL"),
         (["predict", "m.sparc", "--ask", "x"], "--ask takes a number, and not “x”"),

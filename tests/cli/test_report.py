@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from html import escape
 from pathlib import Path
@@ -185,6 +187,9 @@ def test_a_table_can_be_printed(runs: Path, tmp_path: Path, capsys: pytest.Captu
     assert main(["report", str(runs), "--format", "markdown", "--out", "-"]) == 0
     assert capsys.readouterr().out == path.read_text()
     assert not Path("-").exists()
+    command = [sys.executable, "-m", "sparc", "report", str(runs), "--format", "markdown", "--out", "-"]
+    narrow = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert subprocess.run(command, env=narrow, capture_output=True, check=True).stdout == path.read_bytes()
     for figures in (["--format", "svg"], ["--json"]):
         assert main(["report", str(runs), *figures, "--out", "-"]) == 2
         assert "--out - prints a page or a table alone" in capsys.readouterr().err

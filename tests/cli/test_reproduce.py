@@ -173,7 +173,7 @@ def test_a_figure_with_nothing_to_draw_says_so(tmp_path: Path, data: Path, capsy
         (["figure-size", "--figure", "nowhere/x.png"], "there is no folder nowhere"),
         (["figure-size", "--data", "nowhere"], "nowhere, does not exist"),
         (["--data", "nowhere"], "nowhere, does not exist"),
-        (["a", "b"], "“b” is more than it takes"),
+        (["a", "b"], "“b” is too much: leave it out"),
     ],
 )
 def test_bad_input_gets_one_sentence(

@@ -40,8 +40,8 @@ def complaint(error_text: str, arguments: Sequence[str], surplus: Sequence[str],
             continue
         typed, equals, _ = word.partition("=")
         if (flag := typed.replace("_", "-")) not in flags:
-            as_value = f"write {before}={word} if it is a value" if flags.get(before) else ""
-            advice = did_you_mean(flag, flags) or as_value
+            as_value = f"write {before}={word} if it is a value" if flags.get(before.replace("_", "-")) else ""
+            advice = _usual(flag, flags) or did_you_mean(flag, flags) or as_value
             return f"unknown flag “{typed}”" + (f": {advice}" if advice else "")
         if equals and not flags[flag]:
             return f"{flag} takes no value"
@@ -57,6 +57,19 @@ def complaint(error_text: str, arguments: Sequence[str], surplus: Sequence[str],
         )
         return f"“{' '.join(surplus)}” {where}"
     return message
+
+
+def _usual(flag: str, flags: Mapping[str, str]) -> str:
+    """What to do about a flag that says what is so without it.
+
+    >>> _usual("--no-fresh", {"--fresh": ""}), _usual("--weigh", {"--no-weigh": ""})
+    ('it is off unless --fresh is given, so leave it out', 'it is on unless --no-weigh is given, so leave it out')
+    """
+    is_negative = flag.startswith("--no-")
+    opposite = f"--{flag[5:]}" if is_negative else f"--no-{flag[2:]}"
+    if flags.get(opposite) != "":
+        return ""
+    return f"it is {'off' if is_negative else 'on'} unless {opposite} is given, so leave it out"
 
 
 def _value_error(flag: str, metavar: str, arguments: Sequence[str]) -> str:

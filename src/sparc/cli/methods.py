@@ -71,7 +71,7 @@ def main(arguments: list[str]) -> int:
             console.print(f"{name}: {meaning}", highlight=False)
     if not given.costs:
         console.print("parameters and passes of each: sparc methods --costs", highlight=False)
-        console.print("what one does, and its settings: sparc run --method NAME --help", highlight=False)
+    console.print("what one does, and its settings: sparc run --method NAME --help", highlight=False)
     return 0
 
 

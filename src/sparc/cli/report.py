@@ -1,6 +1,7 @@
 """`sparc report`: make a page, figures or tables of runs."""
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
         flat = {"csv": as_csv, "latex": as_latex, "markdown": as_markdown}
         text = page(compared, left_out) if given.format == "html" else flat[given.format](compared)
         if printed:
-            print(text, end="")
+            sys.stdout.buffer.write(text.encode())  # a file has the same bytes, whatever the terminal can show
             return 0
         write_atomic(out, text.encode())
     if given.json:

@@ -117,7 +117,8 @@ class Method(ResizableBuffers, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         *_, cls.kind, _ = ("", *cls.__module__.split("."))
-        cls.summary, *_ = (sys.modules[cls.__module__].__doc__ or "").split("\n")
+        module = sys.modules.get(cls.__module__)
+        cls.summary, *_ = ((module and module.__doc__) or "").split("\n")
 
     @abstractmethod
     def __init__(

@@ -33,9 +33,8 @@ class Scale:
         >>> SCALES["paper"].text
         "scale paper: each recipe's own epochs, 3 seeds, rivals' nets at their full width"
         """
-        epochs = f"{counted(_epochs(50, self), 'epoch')} a task where a recipe has 50"
-        if self.epochs == 1:
-            epochs = "each recipe's own epochs"
+        fewer = f"{counted(_epochs(50, self), 'epoch')} a task where a recipe has 50"
+        epochs = fewer if self.epochs < 1 else "each recipe's own epochs"
         share = f"1/{round(1 / self.rival_width)} of their width" if self.rival_width < 1 else "their full width"
         return f"scale {self.name}: {epochs}, {counted(self.seeds, 'seed')}, rivals' nets at {share}"
 
