@@ -242,9 +242,10 @@ def test_a_hostile_result_gets_one_sentence_or_is_passed_over(
     }
     (run / "result.json").write_text(json.dumps({**content, **change}))
     assert main(["reproduce", *([name] if name else []), "--dry-run", "--json", "--out", str(tmp_path / "runs")]) == 0
-    error = capsys.readouterr().err
-    assert len(error.splitlines()) <= 1
-    assert not error or "result.json" in error
+    # A slow machine is told how far the counting of the methods' work is, too.
+    error = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("reproduce: counting")]
+    assert len(error) <= 1
+    assert all("result.json" in line for line in error)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"null", b'{"format": 1}'])

@@ -35,8 +35,6 @@ def small_settings(kind: type[Method], **settings: object) -> Settings:
         "features": 8,
         "draws": 2,
     }
-    # Averages that answer and follow now and then would hardly have moved after so few steps.
-    fewer |= {"rate": 1.0, "stable_rate": 1.0}
     small = {name: value for name, value in fewer.items() if name in known}
     return kind.Settings(**{**small, **settings})
 

@@ -29,7 +29,7 @@ DEFAULTS = {
         "reg_weight": 0.15,
         "plastic_rate": 0.3,
         "stable_rate": 0.1,
-        "alpha": 0.999,
+        "alpha": None,
     },
     "ocdnet": {
         "lr": 0.1,
@@ -40,7 +40,7 @@ DEFAULTS = {
         "rotation_weight": 0.3,
         "temperature": 0.07,
         "rate": 0.1,
-        "alpha": 0.999,
+        "alpha": None,
     },
     "tamil": {
         "lr": 0.03,
@@ -49,7 +49,7 @@ DEFAULTS = {
         "pairwise_weight": 0.1,
         "reg_weight": 0.1,
         "rate": 0.05,
-        "alpha": 0.999,
+        "alpha": None,
     },
     "trire": {
         "lr": 2e-3,
@@ -64,7 +64,7 @@ DEFAULTS = {
         "weight_share": 0.2,
         "reg_weight": 0.05,
         "rate": 0.1,
-        "alpha": 0.999,
+        "alpha": None,
     },
     "co2l": {
         "epochs": 500,

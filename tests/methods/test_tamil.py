@@ -125,7 +125,7 @@ def test_the_terms_of_the_loss_and_the_average_is_told_the_task(
 
 
 def test_the_average_begins_each_gate_where_it_is_and_then_follows(stream: Stream) -> None:
-    method = learner(rate=1.0)
+    method = learner(rate=1.0, alpha=0.9)
     trainer = Trainer(method, replace(TAMiL.recipe, epochs=1, batch_size=16), seed=0)
     trainer.learn(stream[0])
     own, other = (gates_of(net).state_dict()["0.0.weight"] for net in (method.average.net, method.net))

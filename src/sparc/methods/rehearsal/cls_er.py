@@ -8,6 +8,7 @@ stable one answers. Weight and rates are the authors' for CIFAR-10 and 200 pictu
 As in the authors' code, the head has room for all classes that will ever come, where their number is known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,31 +18,27 @@ from torch.nn.functional import mse_loss
 
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_share
-from sparc.methods.method import Batch
-from sparc.methods.parts.ema import MovingAverage
-from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.method import Batch, Phase
+from sparc.methods.parts.ema import AverageSettings, MovingAverage
+from sparc.methods.parts.rehearsal import Rehearsal
 from sparc.methods.parts.single import WholeHead
 from sparc.methods.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class ClsErSettings(RehearsalSettings):
+class ClsErSettings(AverageSettings):
     reg_weight: float = 0.15
     """Weight of the squared error between replayed pictures' logits and those of the surer average."""
     plastic_rate: float = 0.3
     """Share of the steps after which the plastic average follows."""
     stable_rate: float = 0.1
     """Share of the steps after which the stable average follows."""
-    alpha: float = 0.999
-    """How much of itself an average keeps when it follows; less at the start of a run. The authors train for 50 epochs;
-    with fewer, the stable average, which answers, hardly moves: lower this."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative("--reg-weight", self.reg_weight)
         check_share("--plastic-rate", self.plastic_rate)
         check_share("--stable-rate", self.stable_rate)
-        check_share("--alpha", self.alpha)
 
 
 class CLSER(WholeHead, Rehearsal):
@@ -63,6 +60,13 @@ class CLSER(WholeHead, Rehearsal):
         super().begin_task(task)
         self.plastic.grow(self.net)
         self.stable.grow(self.net)
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        def pace() -> None:
+            self.plastic.pace(task, recipe)
+            self.stable.pace(task, recipe)
+
+        return [Phase(recipe, begin=pace)]
 
     def loss(self, batch: Batch) -> Tensor:
         images, labels = batch.images, batch.labels

@@ -9,7 +9,9 @@ large as before and turned by a random number of quarters.
 As in the authors' code, the head has room for all classes that will ever come, where their number is known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,10 +20,10 @@ from torch.nn.functional import affine_grid, grid_sample, linear, normalize
 
 from sparc.data.stream import Task
 from sparc.errors import check_not_negative, check_positive, check_share
-from sparc.methods.method import Batch
+from sparc.methods.method import Batch, Phase
 from sparc.methods.parts.contrastive import supervised_contrastive
-from sparc.methods.parts.ema import MovingAverage
-from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.parts.ema import AverageSettings, MovingAverage
+from sparc.methods.parts.rehearsal import Rehearsal
 from sparc.methods.parts.rotations import TURNS, rotations
 from sparc.methods.parts.single import WholeHead
 from sparc.methods.recipe import Recipe
@@ -36,7 +38,7 @@ AREA = 2 / 3
 
 
 @dataclass(frozen=True)
-class OcdNetSettings(RehearsalSettings):
+class OcdNetSettings(AverageSettings):
     replay_weight: float = 0.5
     """Weight of the replayed labels' cross-entropy."""
     consistency_weight: float = 0.1
@@ -51,9 +53,6 @@ class OcdNetSettings(RehearsalSettings):
     """By which similarities are divided where features are compared."""
     rate: float = 0.1
     """Share of the steps after which the teacher follows; the authors have .7 for a buffer of 5120 pictures."""
-    alpha: float = 0.999
-    """How much of itself the teacher keeps when it follows; less at the start of a run. The authors train for 50
-    epochs; with fewer, the teacher, which answers, hardly moves: lower this."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +63,6 @@ class OcdNetSettings(RehearsalSettings):
         check_not_negative("--rotation-weight", self.rotation_weight)
         check_positive("--temperature", self.temperature)
         check_share("--rate", self.rate)
-        check_share("--alpha", self.alpha)
 
 
 class OCDNet(WholeHead, Rehearsal):
@@ -90,6 +88,9 @@ class OCDNet(WholeHead, Rehearsal):
     def begin_task(self, task: Task) -> None:
         super().begin_task(task)
         self.teacher.grow(self.net)
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        return [Phase(recipe, begin=partial(self.teacher.pace, task, recipe))]
 
     def loss(self, batch: Batch) -> Tensor:
         weights = self.settings

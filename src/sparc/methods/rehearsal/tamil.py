@@ -8,7 +8,9 @@ the net, which is told the gate by their task; and as a class belongs to one tas
 As in the authors' code, the head has room for all classes that will ever come, where their number is known.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -17,16 +19,17 @@ from torch.nn.functional import mse_loss
 
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_not_negative, check_share
-from sparc.methods.method import Batch
-from sparc.methods.parts.ema import MovingAverage
-from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.method import Batch, Phase
+from sparc.methods.parts.ema import AverageSettings, MovingAverage
+from sparc.methods.parts.rehearsal import Rehearsal
 from sparc.methods.parts.single import WholeHead
+from sparc.methods.recipe import Recipe
 from sparc.nn.growing import GrowingNet
 from sparc.nn.head import Head
 
 
 @dataclass(frozen=True)
-class TamilSettings(RehearsalSettings):
+class TamilSettings(AverageSettings):
     code: int = 64
     """Width of the auto-encoders' hidden layer."""
     beta: float = 0.5
@@ -37,8 +40,6 @@ class TamilSettings(RehearsalSettings):
     """Weight of the squared error between replayed pictures' logits and those of the moving average."""
     rate: float = 0.05
     """Share of the steps after which the moving average follows."""
-    alpha: float = 0.999
-    """How much of itself the moving average keeps when it follows; less at the start of a run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +49,6 @@ class TamilSettings(RehearsalSettings):
         check_not_negative("--pairwise-weight", self.pairwise_weight)
         check_not_negative("--reg-weight", self.reg_weight)
         check_share("--rate", self.rate)
-        check_share("--alpha", self.alpha)
 
 
 class TAMiL(WholeHead, Rehearsal):
@@ -76,6 +76,9 @@ class TAMiL(WholeHead, Rehearsal):
         gate, copy = gates_of(self.net).add(), gates_of(self.average.net).add()
         copy.load_state_dict(gate.state_dict())
         self.average.grow(self.net)
+
+    def phases(self, task: Task, recipe: Recipe) -> Sequence[Phase]:
+        return [Phase(recipe, begin=partial(self.average.pace, task, recipe))]
 
     def set_trainable(self) -> None:
         self.average.requires_grad_(False)

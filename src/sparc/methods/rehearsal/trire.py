@@ -25,9 +25,9 @@ from torch.nn.functional import mse_loss
 from sparc.data.stream import Task
 from sparc.errors import InputError, check_not_negative, check_positive, check_share
 from sparc.methods.method import Batch, Phase
-from sparc.methods.parts.ema import MovingAverage
+from sparc.methods.parts.ema import AverageSettings, MovingAverage
 from sparc.methods.parts.masks import WeightOwners, smallest
-from sparc.methods.parts.rehearsal import Rehearsal, RehearsalSettings
+from sparc.methods.parts.rehearsal import Rehearsal
 from sparc.methods.parts.single import WholeHead
 from sparc.methods.recipe import Recipe
 from sparc.nn.backbone import Backbone
@@ -39,7 +39,7 @@ NOBODY = 0
 
 
 @dataclass(frozen=True)
-class TriReSettings(RehearsalSettings):
+class TriReSettings(AverageSettings):
     backbone: ClassVar[Backbone] = "resnet"  # type: ignore[misc]  # no choice: k winners are the ResNet's
     retain_share: float = 0.6
     """Share of the epochs that retain."""
@@ -59,8 +59,6 @@ class TriReSettings(RehearsalSettings):
     """Weight of the squared error between what the net and its average say of old pictures."""
     rate: float = 0.1
     """Share of the steps after which the average follows."""
-    alpha: float = 0.999
-    """How much of itself the average keeps when it follows; less at the start of a run."""
     drop: float = 0.0
     """When a task begins, the last layer's channel that earlier ones have used most is kept with a probability of
     exp(−drop), and less used ones more often; dropping fades out while it retains. The authors' code drops none."""
@@ -68,7 +66,7 @@ class TriReSettings(RehearsalSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         shares = ("retain", "revise", "active", "filter", "weight")
-        for name in ("rewind_at", "rate", "alpha", *(f"{share}_share" for share in shares)):
+        for name in ("rewind_at", "rate", *(f"{share}_share" for share in shares)):
             check_share(f"--{name.replace('_', '-')}", getattr(self, name))
         if self.retain_share + self.revise_share > 1:
             raise InputError(
@@ -126,7 +124,9 @@ class TriRE(WholeHead, Rehearsal):
         revise = max(0, round(share * epochs) - retain)
         rewind = epochs - retain - revise
         # Where epochs are few, there may be none to revise or to rewind in.
-        phases = [Phase(replace(recipe, epochs=retain), "retain", end=partial(self.choose, task.index + 1))]
+        pace = partial(self.average.pace, task, recipe)
+        retaining = replace(recipe, epochs=retain)
+        phases = [Phase(retaining, "retain", begin=pace, end=partial(self.choose, task.index + 1))]
         if revise:
             slow = replace(recipe, epochs=revise, lr=settings.revise_lr * recipe.lr)
             phases.append(Phase(slow, "revise", loss=self.revise_loss))
