@@ -284,6 +284,17 @@ def test_runs_fit_a_narrow_terminal_with_nothing_cut_short(
     assert names[1] in "".join(line[0] for line in lines if line)
 
 
+def test_runs_that_are_piped_have_a_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{'a' * 100}-{seed}" for seed in range(2)]
+    for name in names:
+        shutil.copytree(next((RESULTS / "sparc").glob("*-seed0-*")), tmp_path / name)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["runs", str(tmp_path)]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "done" in line] == names
+
+
 def test_runs_of_which_there_is_nothing_to_say_have_a_line_each(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def test_methods_are_run_and_compared(tmp_path: Path, capsys: pytest.CaptureFixt
     before = [(Path(folder) / "result.json").stat().st_mtime_ns for folder in found["folders"]]
     assert main([*QUICK, *out, "--methods", "sparc,sgd:width=0.0625"]) == 0
     captured = capsys.readouterr()
+    assert captured.out.startswith("seq-digits, 2 tasks, 1 epoch a task, 2 seeds\n")
     assert "Class-IL, in percent, mean ± deviation of a sample over 2 seeds" in captured.out
     assert captured.err.count("as it was there already") == 4
     assert [(Path(folder) / "result.json").stat().st_mtime_ns for folder in found["folders"]] == before

@@ -18,7 +18,7 @@ from sparc.discovery import nearest
 from sparc.errors import InputError
 from sparc.experiment import RunConfig
 from sparc.experiment.config import run_title
-from sparc.report.comparison import compare, ranked
+from sparc.report.study import studies
 from sparc.report.tables import comparison_tables
 
 
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     configs = [replace(config, seed=seed) for seed in range(given.seeds) for config in methods]
     runs = do_all(configs, given.workers, ["compare", *arguments])
     done = [run for run in runs if run.state == "done"]
-    rows = ranked(compare(done))
+    compared = studies(done)
     if given.json:
         folders = [str(run.folder) for run in done]
         failed = [
@@ -52,11 +52,14 @@ def main(arguments: list[str]) -> int:
             for config, run in zip(configs, runs, strict=True)
             if run.state == "failed"
         ]
-        print(json.dumps({"rows": [row.as_json() for row in rows], "folders": folders, "failed": failed}))
+        rows = [row.as_json() for study in compared for row in study.rows]
+        print(json.dumps({"rows": rows, "folders": folders, "failed": failed}))
     else:
         console = Console()
-        for table in comparison_tables(rows) if rows else ():
-            console.print(table)
+        for study in compared:
+            console.print(study.in_a_line(), highlight=False, soft_wrap=True)
+            for table in comparison_tables(study.rows):
+                console.print(table)
     check_all_done(runs)
     return 0
 

@@ -1,6 +1,8 @@
 """`sparc runs`: list the runs in a folder: done, running, part-way, failed."""
 
 import json
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +16,10 @@ from sparc.experiment import Run, list_runs
 from sparc.experiment.config import as_flags, differing, flat_settings
 from sparc.report.plain_table import plain_table
 from sparc.text import one_line, percent
+
+
+WIDE = 1000
+"""Columns of a table that nobody looks at in a terminal."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,9 @@ def main(arguments: list[str]) -> int:
         colour = {"done": "green", "failed": "red"}.get(each.state, "yellow")
         more = [escape(note)] if last else []
         table.add_row(escape(each.folder.name), f"[{colour}]{each.state}", *_accuracies(each), *more)
-    Console().print(table)
+    # Where no terminal sets the width, a name that is broken in two could not be found again.
+    says_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    Console(width=None if says_width else WIDE).print(table)
     return 0
 
 
