@@ -176,7 +176,10 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
         console.print(f"{escape(one_line(', '.join(few)))}: few pictures; about 20 of a class are a good start")
     known = set(before.info.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
-        console.print(f"{escape(one_line(', '.join(again)))}: known before, and better known now")
+        told = (
+            f"{one_line(', '.join(again))}: known before; if some of these pictures were too, fewer are right than this"
+        )
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
     facts = plain_table("", "", "")
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")
     facts.add_row("right among all classes", f"{percent(task.accuracy_in_all, 1)} %")

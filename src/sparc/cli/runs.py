@@ -17,7 +17,6 @@ from sparc.experiment.config import as_flags, differing, flat_settings
 from sparc.report.plain_table import plain_table
 from sparc.text import one_line, percent
 
-
 WIDE = 1000
 """Columns of a table that nobody looks at in a terminal."""
 
