@@ -176,9 +176,7 @@ def _print(model: Model, before: Model | None, size: int, size_before: int) -> N
         console.print(f"{escape(one_line(', '.join(few)))}: few pictures; about 20 of a class are a good start")
     known = set(before.info.classes) if before else set()
     if again := [name for name in task.classes if name in known]:
-        told = (
-            f"{one_line(', '.join(again))}: known before; if some of these pictures were too, fewer are right than this"
-        )
+        told = f"{one_line(', '.join(again))}: known before; of pictures taught before, more are right than of new ones"
         console.print(told, markup=False, highlight=False, soft_wrap=True)
     facts = plain_table("", "", "")
     facts.add_row("right among this task's classes", f"{percent(task.accuracy_in_task, 1)} %")

@@ -201,7 +201,7 @@ function conclude(progress) {
   parts.push(el("p", {}, progress.message + (mineNow ? " They are taken off this page as well." : "")));
   if (learned) {
     const rows = learned.classes.map((name, index) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, learned.pictures[index].toLocaleString("en")),
-      el("td", {}, learned.known_before.includes(name) ? "known before; if these pictures were too, fewer are right" : "new")));
+      el("td", {}, learned.known_before.includes(name) ? "known before; of pictures taught before, more are right than of new ones" : "new")));
     const head = ["class", "pictures", ""].map((title) => el("th", { scope: "col" }, title));
     parts.push(el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows))));
     const right = learned.accuracy_in_all == null
