@@ -42,6 +42,7 @@ METHODS := sgd,joint,er,er:lr=0.03,der++,der++:lr=0.1,er-ace,er-ace:rivals=batch
 PARTS := chorus,chorus:inherit=nothing,chorus:weigh=false,chorus:statistics=0,chorus:patches=0,chorus:mirror=false,chorus:optimizer=adamw:lr=0.005
 TASKWISE := sgd,sparc,sparcl-ewc,alasso,ucb:draws=2:lr=0.1,gpm:lr=0.1,bmkp,wsn,packnet,cpg:pruning_step=0.5,pae:pruning_step=0.5,clnp,nispa
 PROTOTYPES := sgd,joint,sparc:width=0.25,sdc,pass,ssre,fetril,fecam,seed:depth=4,adagauss:batch_size=128,ranpac
+REHEARSAL := sgd,er,der++,der++:lr=0.1,er-ace,gcr,lider-der++:lipschitz_weight=0:budget_weight=0,lider-der++,lider-er-ace,co2l:epochs=5:batch_size=64:optimizer=adam:momentum=0:lr=0.001:probe_lr=0.01,cls-er:alpha=0.975,ocdnet:alpha=0.975,tamil:alpha=0.975,trire:epochs=5:alpha=0.99,sparc:width=0.5,chorus
 FROM_DATA = $(if $(DATA),--data "$(DATA)")
 results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)
@@ -52,7 +53,9 @@ results: .venv/installed
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-20 --set epochs=2 batch_size=32 width=0.125 --methods $(TASKWISE) --out results/taskwise $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=5 batch_size=64 width=0.125 --methods $(PROTOTYPES) --out results/prototypes $(FROM_DATA)
-	for runs in sparc chorus chorus-epochs chorus-10 chorus-parts methods taskwise prototypes; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
+	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 buffer_size=500 --methods $(REHEARSAL) --out results/rehearsal $(FROM_DATA)
+	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=10 width=0.125 buffer_size=500 --methods der++,cls-er,ocdnet,tamil,trire --out results/rehearsal-longer $(FROM_DATA)
+	for runs in sparc chorus chorus-epochs chorus-10 chorus-parts methods taskwise prototypes rehearsal rehearsal-longer; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
