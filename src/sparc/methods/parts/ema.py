@@ -52,8 +52,6 @@ class MovingAverage(nn.Module):
 
     steps: Tensor
     """Of the whole run."""
-    task_steps: Tensor
-    """Of the task at hand; 0 before the first one."""
 
     def __init__(self, copy: GrowingNet, net: GrowingNet, rate: float, alpha: float | None = None) -> None:
         """Make `copy`, a net of the same shape, the average of `net`, from where that is now.
@@ -67,11 +65,12 @@ class MovingAverage(nn.Module):
         self.rate = rate
         self.alpha = alpha
         self.register_buffer("steps", torch.tensor(0))
-        self.register_buffer("task_steps", torch.tensor(0))
+        self.task_steps = USUAL_STEPS
+        """Of the task at hand, as far as somebody has said."""
 
     def pace(self, task: Task, recipe: Recipe) -> None:
         """Be told how long a task is; call it when its first phase begins."""
-        self.task_steps.fill_(recipe.epochs * math.ceil(len(task.train) / recipe.batch_size))
+        self.task_steps = recipe.epochs * math.ceil(len(task.train) / recipe.batch_size)
 
     @property
     def keep(self) -> float:
@@ -83,7 +82,7 @@ class MovingAverage(nn.Module):
         """After which share of the steps it moves, and how much of itself it keeps then at the most."""
         if self.alpha is not None:
             return self.rate, self.alpha
-        gives_up = (1 - USUAL_ALPHA) * max(1.0, USUAL_STEPS / max(1, int(self.task_steps)))
+        gives_up = (1 - USUAL_ALPHA) * max(1.0, USUAL_STEPS / self.task_steps)
         often = max(1.0, min(gives_up / (1 - LEAST_ALPHA), 1 / self.rate)) if self.rate else 1.0
         return self.rate * often, 1 - min(1.0, round(gives_up / often, 3))
 
@@ -102,3 +101,9 @@ class MovingAverage(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         logits: Tensor = self.net(images)
         return logits
+
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(self.task_steps)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.task_steps = int(state)
