@@ -15,7 +15,7 @@ from sparc.nn.chorus import Voice
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.nn.readout import Layer, Readout
-from sparc.nn.roll import Say, Weights
+from sparc.nn.roll import TEMPERATURE, Say, Weights
 from sparc.train import Trainer
 from tests.methods.contract import new
 
@@ -91,6 +91,51 @@ def test_without_statistics_heads_answer_alone(stream: Stream) -> None:
     heads = torch.cat([method.net.task_logits(images, task) for task in range(2)], dim=1)
     torch.testing.assert_close(method.logits(images), heads, atol=1e-4, rtol=1e-4)
     assert method.parameters_by_owner()["statistics"] == 0
+
+
+def test_answers_with_parts_left_out_are_those_of_nets_without_them(stream: Stream) -> None:
+    method = learned(stream, mirror=False).requires_grad_(False)
+    images = method.eval().augment.normalize(stream[0].train.images[:9])
+    found = method.partial_logits(images)
+    heads = torch.cat([method.net.task_logits(images, task) for task in range(2)], dim=1)
+    torch.testing.assert_close(found["heads alone"], heads, atol=1e-4, rtol=1e-4)
+    common, voice = method.net.common, method.net.common_voice
+    assert common is not None
+    assert voice is not None
+    weight, bias = voice.discriminants()
+    by_patches = ((common(images) @ weight.T + bias) / TEMPERATURE).log_softmax(1)
+    torch.testing.assert_close(found["patches alone"], by_patches, atol=1e-4, rtol=1e-4)
+    method.net.portions = [portion._replace(weights=None) for portion in method.net.portions]
+    torch.testing.assert_close(found["with usual weights"], method.net(images), atol=1e-4, rtol=1e-4)
+
+
+def test_working_memories_and_patches_can_each_be_left_out_of_what_is_known_of_classes(stream: Stream) -> None:
+    method = learned(stream, weigh=False).requires_grad_(False)
+    images = method.eval().augment.normalize(stream[0].train.images[:9])
+    found = method.partial_logits(images)
+    assert "with usual weights" not in found
+    common, voice = method.net.common, method.net.common_voice
+    method.net.common, method.net.common_voice = None, None
+    torch.testing.assert_close(found["without patches"], method.net(images), atol=1e-4, rtol=1e-4)
+    method.net.common, method.net.common_voice, method.net.voices = common, voice, torch.nn.ModuleList()
+    method.net.statistics = 0
+    torch.testing.assert_close(
+        found["without statistics of working memories"], method.net(images), atol=1e-4, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [
+        ({"patches": 0, "weigh": False}, {"heads alone"}),
+        ({"statistics": 0, "weigh": False}, {"heads alone", "patches alone"}),
+        ({"statistics": 0, "patches": 0}, set()),
+    ],
+)
+def test_only_parts_that_are_there_can_be_left_out(stream: Stream, settings: dict[str, object], left: set[str]) -> None:
+    method = learned(stream, **settings).eval()
+    images = method.augment.normalize(stream[0].train.images[:9])
+    assert method.partial_logits(images).keys() == left
 
 
 def test_pictures_that_nothing_was_trained_on_say_what_counts_how_much(stream: Stream) -> None:

@@ -57,8 +57,10 @@ def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream
     trainer = Trainer(method, recipe(kind, epochs=1), seed=0)
     for task in stream:
         trainer.learn(task)
-        logits = method.eval().logits(augment.normalize(stream.test(task.index).images))
-        assert logits.shape == (len(stream.test(task.index)), task.classes.stop)
+        images = augment.normalize(stream.test(task.index).images)
+        logits = method.eval().logits(images)
+        assert logits.shape == (len(images), task.classes.stop)
+        assert {each.shape for each in method.partial_logits(images).values()} <= {logits.shape}
 
 
 def test_same_seed_same_bits_and_the_global_generator_plays_no_part(

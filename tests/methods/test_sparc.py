@@ -109,6 +109,19 @@ def test_the_norms_of_heads_are_kept_from_before_and_after_renormalization(strea
     assert resumed.diagnostics() == scaled.diagnostics()
 
 
+def test_answers_without_renormalization_are_those_of_a_net_that_has_none(stream: Stream, augment: Augment) -> None:
+    plain, scaled = learner(kappa=0), learner(kappa=5)
+    for method in (plain, scaled):
+        trainer(method, augment).run(stream)
+        method.eval()
+    images = augment.normalize(stream.test(0).images)
+    (found,) = scaled.partial_logits(images).items()
+    assert found[0] == "without re-normalization"
+    torch.testing.assert_close(found[1], plain.logits(images), atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(found[1], scaled.logits(images), atol=0.1)
+    assert plain.partial_logits(images) == {}
+
+
 def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augment) -> None:
     method = learner()
     run = trainer(method, augment)

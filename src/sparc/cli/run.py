@@ -29,7 +29,7 @@ from sparc.experiment import (
 from sparc.methods import METHODS
 from sparc.report.plain_table import parameters_table
 from sparc.report.run_png import draw
-from sparc.report.tables import matrix_table, metrics_table, seeds_table, summary
+from sparc.report.tables import matrix_table, metrics_table, parts_table, seeds_table, summary
 from sparc.text import one_line
 
 DEFAULT_METHOD = "sparc"
@@ -105,6 +105,8 @@ def _print(runs: list[Run]) -> None:
             console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
         console.print(matrix_table("Task-IL accuracy, in percent", result.task_il, result.sizes))
         console.print(metrics_table(result))
+        if result.partial:
+            console.print(parts_table(result))
         console.print(parameters_table(result.parameters_by_owner))
     else:
         console.print(seeds_table([each.measured for each in runs]))

@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from sparc.errors import InputError, reason
 from sparc.experiment.config import completed
@@ -53,6 +53,8 @@ class Result:
     environment: dict[str, Any]
     diagnostics: dict[str, list[float]] = field(default_factory=dict)
     """What the method measured of itself, a number a task; results from before there was such a thing have none."""
+    partial: dict[str, dict[Setting, float]] = field(default_factory=dict)
+    """Accuracy A_T with a part of the method left out of its answers, by what is left out."""
     title: str = ""
     """What the method is called in a table; empty in results from before it was written."""
     kind: str = ""
@@ -154,6 +156,10 @@ def _check(result: Result) -> None:
         "counts and seconds should not be negative": all(0 <= count < MOST for count in counts),
         "diagnostics should be no larger than any count": all(
             abs(value) < MOST for values in result.diagnostics.values() for value in values
+        ),
+        "partial should have percentages of both settings": all(
+            each.keys() == set(get_args(Setting)) and all(0 <= value <= 100 for value in each.values())
+            for each in result.partial.values()
         ),
         "parameters should be some": result.parameters > 0,
         "passes should be forward and backward": result.passes.keys() == {"forward", "backward"},

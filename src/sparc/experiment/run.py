@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import cache
+from statistics import mean
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from sparc.experiment.config import RunConfig
 from sparc.experiment.folder import Run, done_run, done_runs
 from sparc.experiment.identity import Identity, find_done
 from sparc.experiment.log import Log, writing_in
-from sparc.experiment.result import Matrix, Result, read_result, triangle
+from sparc.experiment.result import Matrix, Result, Setting, read_result, triangle
 from sparc.experiment.watch import PlainWatcher, RunWatcher, Stopped, Watchers
 from sparc.experiment.workplace import Workplace
 from sparc.files import clear_parts, locked
@@ -191,6 +192,7 @@ def _result(
         },
         environment=surroundings,
         diagnostics=method.diagnostics(),
+        partial={name: _at_the_end(each) for name, each in reports[-1].partial.items()},
         title=method.full_title(),
         kind=method.kind,
         upper_bound=method.sees_old_tasks,
@@ -200,6 +202,11 @@ def _result(
 @cache  # the same for every seed
 def _work(kind: type[Method], settings: Settings, channels: int, image_size: tuple[int, int]) -> Work:
     return measure_work(kind, 2, settings, channels, image_size)
+
+
+def _at_the_end(evaluation: Evaluation) -> dict[Setting, float]:
+    assert evaluation.class_il is not None, "parts are left out of answers among all classes"
+    return {"class_il": mean(evaluation.class_il), "task_il": mean(evaluation.task_il)}
 
 
 def _class_il(stages: list[Evaluation]) -> Matrix | None:

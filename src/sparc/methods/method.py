@@ -148,6 +148,13 @@ class Method(ResizableBuffers, ABC):
         """Over one task's classes: all that a method which needs the task is asked for at test time."""
         raise NotImplementedError
 
+    def partial_logits(self, images: Tensor) -> dict[str, Tensor]:
+        """Logits with a part left out, by what is left out; asked when all tasks are learned, to tell what it brings.
+
+        For what can be left out of the answers alone: what is trained otherwise is another run.
+        """
+        return {}
+
     def one_pass(self, images: Tensor) -> Tensor:
         """One forward pass through the net that learns: the unit in which the work of a step is counted."""
         return self.logits(images)

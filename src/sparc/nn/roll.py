@@ -5,7 +5,7 @@ It is plain lists and numbers, so that the net and the graph that answers withou
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,10 @@ class Roll(NamedTuple):
         """
         found = [portion.weights for portion in self.portions if portion.weights is not None]
         return Weights(*np.exp(np.log(found).mean(0)).tolist()) if found else Weights()
+
+    def unweighed(self) -> Self:
+        """The same with the usual weights."""
+        return self._replace(portions=[portion._replace(weights=None) for portion in self.portions])
 
     def heads(self) -> list[Say]:
         weights = self.weights if self.describes else Weights(1.0)

@@ -175,6 +175,19 @@ def task_confusion(row: Row) -> list[Cell] | None:
     return [_cell(values) for values in zip(*shares, strict=True)] if len(shares) == len(row.runs) else None
 
 
+def accuracies_of_parts(row: Row) -> dict[str, dict[Setting, Cell]]:
+    """A_T with all parts, and with a part left out of the answers, by what is left out; only what every seed has."""
+    named = [name for name in row.results[0].partial if all(name in result.partial for result in row.results)]
+    found = {
+        one_line(name): {
+            setting: _cell([result.partial[name][setting] for result in row.results]) for setting in SETTING_TITLES
+        }
+        for name in named
+    }
+    whole = {setting: row.cells[f"{setting}.accuracy"] for setting in SETTING_TITLES}
+    return {"all parts": whole, **found} if found else {}
+
+
 def diagnostics_by_task(row: Row) -> dict[str, list[Cell]]:
     """What the method itself tells of each task, by its name; only what every seed has for all tasks."""
     cells = {}

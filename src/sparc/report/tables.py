@@ -11,7 +11,7 @@ from sparc.experiment.result import Matrix, Result, summarized
 from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
 from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES
 from sparc.report.plain_table import plain_table
-from sparc.text import counted, percent, spread
+from sparc.text import counted, one_line, percent, spread
 
 MAX_COLUMNS = 10
 """Tasks up to which the whole matrix fits a terminal."""
@@ -57,6 +57,15 @@ def metrics_table(result: Result) -> Table:
     if shares is not None and len(shares) <= MAX_COLUMNS:
         table.add_row("Lands on each task", "  ".join(percent(100 * share, 1) for share in shares), "")
     table.add_row("A_T per million parameters ↑", percent(result.efficiency), "")
+    return table
+
+
+def parts_table(result: Result) -> Table:
+    """A_T with a part of the method left out of its answers."""
+    table = plain_table(f"{METRIC_TITLES['accuracy']} by parts, in percent", "answers", *SETTING_TITLES.values())
+    whole = {setting: metrics.accuracy for setting, metrics in result.metrics.items()}
+    for name, accuracies in {"all parts": whole, **result.partial}.items():
+        table.add_row(escape(one_line(name)), *(percent(accuracies[setting]) for setting in SETTING_TITLES))
     return table
 
 

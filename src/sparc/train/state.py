@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import torch
 from torch import Tensor
@@ -51,6 +51,8 @@ class StageReport:
     validation: Evaluation | None
     train_seconds: float
     test_seconds: float
+    partial: dict[str, Evaluation] = field(default_factory=dict)
+    """After the last task: with a part of the method left out, by what is left out."""
 
 
 class Observer:

@@ -10,6 +10,7 @@ Seq-CIFAR100 has 77 % of held-out pictures right after 10 epochs, where AdamW ha
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar, cast
@@ -29,6 +30,8 @@ from sparc.nn.eras import ERAS, TODAY, Era
 from sparc.nn.gaussians import ClassGaussians
 from sparc.nn.inference import InferenceNet
 from sparc.nn.patches import PatchFeatures
+from sparc.nn.readout import Layer, Readout
+from sparc.nn.roll import Roll
 from sparc.nn.sparc import WorkingMemory
 from sparc.nn.start import StartFeatures
 
@@ -153,6 +156,23 @@ class Chorus(SPARC):
         """Whether the newest portion has both a head and statistics, which are to be weighed."""
         return self.settings.weigh and self.net.roll.describes and self.net.portions[-1].has_memory
 
+    def partial_logits(self, images: Tensor) -> dict[str, Tensor]:
+        net, roll = self.ready(), self.net.roll
+        features, whole = net.pooled(images), net.readout
+        if not whole.heads or not whole.discriminants:
+            return {}
+        found = {"heads alone": by(roll._replace(statistics=False, common=False), whole, [])(features)}
+        if roll.common:
+            *memories, patches = whole.discriminants
+            found["patches alone"] = replace(whole, heads=(), discriminants=[patches])(features)
+            if memories:
+                found["without patches"] = by(roll._replace(common=False), whole, memories)(features[:-1])
+                without = by(roll._replace(statistics=False), whole, [patches])
+                found["without statistics of working memories"] = without(features)
+        if self.settings.weigh:
+            found["with usual weights"] = by(roll.unweighed(), whole, whole.discriminants)(features)
+        return found
+
     def one_pass(self, images: Tensor) -> Tensor:
         return super().one_pass(images) if self.net.portions[-1].has_memory else self.net(images)
 
@@ -193,6 +213,15 @@ class Chorus(SPARC):
 def _only(memory: InferenceNet, images: Tensor) -> Tensor:
     (features,) = memory.pooled(images)
     return features
+
+
+def by(roll: Roll, whole: Readout, discriminants: Sequence[Layer]) -> Readout:
+    """A readout with some of its discriminants, and with what everybody's word counts by a roll."""
+    return replace(
+        whole,
+        heads=[replace(layer, say=say) for layer, say in zip(whole.heads, roll.heads(), strict=True)],
+        discriminants=[replace(layer, say=say) for layer, say in zip(discriminants, roll.voices(), strict=True)],
+    )
 
 
 def is_vector(parameter: nn.Parameter) -> bool:

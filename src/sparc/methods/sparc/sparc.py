@@ -6,6 +6,7 @@ No picture of an old task is kept and no copy of the model is made.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -105,6 +106,16 @@ class SPARC(Prepared[InferenceNet]):
     def prepare(self) -> InferenceNet:
         """The net as it answers fastest."""
         return InferenceNet.of(self.net)
+
+    def partial_logits(self, images: Tensor) -> dict[str, Tensor]:
+        if not self.settings.kappa:
+            return {}
+        net, scales = self.ready(), self.head_norms[:, 0] / self.head_norms[:, 1]
+        heads = [
+            replace(head, weight=head.weight * scale, bias=head.bias * scale)
+            for head, scale in zip(net.readout.heads, scales, strict=True)
+        ]
+        return {"without re-normalization": replace(net.readout, heads=heads)(net.pooled(images))}
 
     def one_pass(self, images: Tensor) -> Tensor:
         return self.net.task_logits(images, len(self.net.working) - 1)
