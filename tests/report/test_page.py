@@ -105,7 +105,7 @@ def test_it_shows_what_was_run_and_what_came_out(result: Make) -> None:
         *("72.50", "± 3.54", "SPARC", "SGD", "run-0", "seconds of training", "tasks learned", "parameters, in"),
     ):
         assert shown in text
-    assert seen.tags["figure"] == 4 + 2 + 3 * 2 == seen.tags["figcaption"]
+    assert seen.tags["figure"] == 4 + 4 + 3 * 2 == seen.tags["figcaption"]
 
 
 def test_what_parts_bring_is_shown_as_a_mean_over_seeds(result: Make) -> None:

@@ -22,6 +22,8 @@ from sparc.report.drawing import Drawing
 from sparc.report.labels import SETTING_TITLES
 from sparc.report.study import Study
 
+LEAST_COST = 1e-6
+"""In a unit of an axis, whose logarithm is to be finite."""
 MAX_POINTS = 300
 """Points of a line; more cannot be seen."""
 
@@ -62,6 +64,38 @@ class Curves:
         return figures
 
 
+@dataclass(frozen=True)
+class Costs:
+    """Charts of a cost against accuracy, one a setting."""
+
+    name: str
+    """What their files' names begin with."""
+    title: str
+    across: str
+    column: str
+    unit: float
+    """How much of the column's is one of the axis's."""
+    caption: str
+
+    def drawn(self, study: Study) -> list[Figure]:
+        costs = [max((row.cells[self.column].mean or 0) / self.unit, LEAST_COST) for row in study.rows]
+        x = Axis(f"{self.across} (log scale)", min(costs) / 2, max(costs) * 2, log=True)
+        figures = []
+        for setting, setting_title in SETTING_TITLES.items():
+            series = [
+                Series(row.label, index, [(cost, cell)])
+                for index, (row, cost) in enumerate(zip(study.rows, costs, strict=True))
+                if (cell := row.cells[f"{setting}.accuracy"]).mean is not None
+            ]
+            if series:
+                y = _accuracy_axis("accuracy A_T after the last task, %", series)
+                drawing = points(
+                    Heading(f"{self.title} against {setting_title} accuracy", study.in_a_line()), x, y, series
+                )
+                figures.append(Figure(f"{self.name}-{_file(setting)}", f"{COST_CAPTION} {self.caption}", drawing))
+        return figures
+
+
 def stage_figures(study: Study) -> list[Figure]:
     """Lines of the mean accuracy after each task, a chart a setting."""
     return STAGES.drawn(study)
@@ -72,22 +106,9 @@ def end_figures(study: Study) -> list[Figure]:
     return AT_THE_END.drawn(study)
 
 
-def size_figures(study: Study) -> list[Figure]:
-    """Points of parameters against accuracy, a chart a setting."""
-    sizes = [(row.cells["parameters"].mean or 1) / 1e6 for row in study.rows]
-    x = Axis("parameters, in millions (log scale)", min(sizes) / 2, max(sizes) * 2, log=True)
-    drawn = []
-    for setting in SETTING_TITLES:
-        series = [
-            Series(row.label, index, [(size, cell)])
-            for index, (row, size) in enumerate(zip(study.rows, sizes, strict=True))
-            if (cell := row.cells[f"{setting}.accuracy"]).mean is not None
-        ]
-        if series:
-            y = _accuracy_axis("accuracy A_T after the last task, %", series)
-            heading = Heading(f"Size against {SETTING_TITLES[setting]} accuracy", study.in_a_line())
-            drawn.append(Figure(f"size-{_file(setting)}", SIZE_CAPTION, points(heading, x, y, series)))
-    return drawn
+def cost_figures(study: Study) -> list[Figure]:
+    """Points of what was paid against accuracy, a chart a cost and setting."""
+    return [*SIZE.drawn(study), *TIME.drawn(study)]
 
 
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
@@ -178,7 +199,7 @@ def diagnostics_figures(study: Study, index: int) -> list[Figure]:
 
 def all_figures(study: Study) -> list[Figure]:
     each = [figure for index in range(len(study.rows)) for figure in row_figures(study, index)]
-    return [*stage_figures(study), *end_figures(study), *size_figures(study), *each, *loss_figures(study)]
+    return [*stage_figures(study), *end_figures(study), *cost_figures(study), *each, *loss_figures(study)]
 
 
 BAND = "The band is one deviation over seeds to each side."
@@ -205,7 +226,23 @@ AT_THE_END = Curves(
         "task_il": f"The same, chosen among the task’s own classes. {BAND}",
     },
 )
-SIZE_CAPTION = "Further up is better, further left is smaller. The thin line is one deviation over seeds to each side."
+COST_CAPTION = "Further up is better, further left costs less. The thin line is one deviation over seeds to each side."
+SIZE = Costs(
+    "size",
+    "Size",
+    "parameters, in millions",
+    "parameters",
+    1e6,
+    "Copies of the model and masks are parameters too.",
+)
+TIME = Costs(
+    "time",
+    "Training time",
+    "minutes of training, all tasks together",
+    "seconds",
+    60,
+    "Minutes depend on the machine and on what else it did.",
+)
 MATRIX_CAPTIONS = {
     "class_il": "Percent right, chosen among all classes learned so far.",
     "task_il": "Percent right, chosen among the task’s own classes.",

@@ -14,7 +14,7 @@ from sparc import __version__
 from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, accuracies_of_parts, grouped, value_text
-from sparc.report.figures import Figure, end_figures, loss_figures, row_figures, size_figures, stage_figures
+from sparc.report.figures import Figure, cost_figures, end_figures, loss_figures, row_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES
 from sparc.report.marks import mark
 from sparc.report.study import Study, epochs_text
@@ -91,8 +91,8 @@ def _study(study: Study, number: int, several: bool) -> str:
         _figures(stage_figures(study), key),
         _heading(level, "Each task at the end"),
         _figures(end_figures(study), key),
-        _heading(level, "Size against accuracy"),
-        _figures(size_figures(study), key),
+        _heading(level, "Cost against accuracy"),
+        _figures(cost_figures(study), key),
         _heading(level, "Method by method"),
         "<p>A column that darkens downwards is a task that is being forgotten.</p>\n",
         *(_row(study, index, level + 1, key) for index in range(len(study.rows))),
