@@ -84,6 +84,7 @@ def test_a_folder_of_figures(runs: Path, tmp_path: Path, kind: str, capsys: pyte
     assert sorted(re.sub(r"-\d\d-", "-", path.stem) for path in out.iterdir()) == [
         *("by-task-sparc", "end-class-il", "end-task-il", "landings-sgd", "landings-sparc"),
         *("matrix-class-il-sgd", "matrix-class-il-sparc", "matrix-task-il-sgd", "matrix-task-il-sparc"),
+        "parts-sparc",
         *("size-class-il", "size-task-il", "stages-class-il", "stages-task-il"),
         *("time-class-il", "time-task-il", "training-loss"),
     ]

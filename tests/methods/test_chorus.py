@@ -120,7 +120,7 @@ def test_working_memories_and_patches_can_each_be_left_out_of_what_is_known_of_c
     method.net.common, method.net.common_voice, method.net.voices = common, voice, torch.nn.ModuleList()
     method.net.statistics = 0
     torch.testing.assert_close(
-        found["without statistics of working memories"], method.net(images), atol=1e-4, rtol=1e-4
+        found["without statistics of memories"], method.net(images), atol=1e-4, rtol=1e-4
     )
 
 

@@ -70,7 +70,7 @@ SORTED = "document.querySelector('table.sortable').tHead.rows[1].cells[2].getAtt
 def test_the_page_is_rendered_and_its_script_has_run(browser: Browser, written: Path) -> None:
     browser.open(written)
     assert browser.value("document.documentElement.classList.contains('js')")
-    assert browser.value("document.querySelectorAll('figure svg').length") == 4 + 2 + 3 + 3 + 1
+    assert browser.value("document.querySelectorAll('figure svg').length") == 4 + 4 + 3 + 3 + 1
     heights = browser.value(
         "[...document.querySelectorAll('figure svg')].map(svg => svg.getBoundingClientRect().height)"
     )

@@ -119,7 +119,7 @@ def test_what_parts_bring_is_shown_as_a_mean_over_seeds(result: Make) -> None:
     assert "all parts 70.00 ± 0.00" in text
     assert "without it 15.00 ± 7.07 90.00 ± 0.00" in text
     assert "but" not in text.split("all parts")[1].split("Settings")[0], "what one seed alone has is no mean"
-    assert "answers" not in page(study(result()))
+    assert "parts bring" not in page(study(result()))
 
 
 def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -> None:

@@ -18,6 +18,8 @@ MARGIN = 12.0
 """Left of all text that is not beside the plot."""
 PLOT_HEIGHT = 210.0
 SMALL = 11.5
+CELL = 90
+"""How wide a column of numbers is in a table."""
 MAX_WRITTEN = 20
 """Tasks up to which the cells of a heat map have room for their numbers, and lines for their markers."""
 MAX_LEGEND = 18
@@ -161,9 +163,10 @@ def table(heading: Heading, columns: Sequence[str], rows: Sequence[Sequence[str]
     shapes: list[Shape] = _heading_texts(heading, WIDTH)
     for line, (name, *cells) in enumerate([columns, *rows]):
         level, bold = TOP + 26 * line, line == 0
-        shapes.append(Text(MARGIN, level, name, 12.5, bold=bold))
+        room = WIDTH - RIGHT - CELL * len(cells) - MARGIN
+        shapes.append(Text(MARGIN, level, fitted(name, 12.5, room), 12.5, bold=bold))
         for column, cell in enumerate(reversed(cells)):
-            shapes.append(Text(WIDTH - RIGHT - 90 * column, level, cell, 12.5, "end", bold=bold))
+            shapes.append(Text(WIDTH - RIGHT - CELL * column, level, cell, 12.5, "end", bold=bold))
         shapes.append(Line(((MARGIN, level + 8), (WIDTH - RIGHT, level + 8)), "muted" if bold else "grid", width=1))
     description = "; ".join(" ".join(filter(None, row)) for row in rows)
     title = f"{heading.title}, {heading.note}"

@@ -179,7 +179,7 @@ def accuracies_of_parts(row: Row) -> dict[str, dict[Setting, Cell]]:
     """A_T with all parts, and with a part left out of the answers, by what is left out; only what every seed has."""
     named = [name for name in row.results[0].partial if all(name in result.partial for result in row.results)]
     found = {
-        one_line(name): {
+        one_line(name)[:LONGEST_LABEL]: {
             setting: _cell([result.partial[name][setting] for result in row.results]) for setting in SETTING_TITLES
         }
         for name in named

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from sparc.experiment.result import Setting
 from sparc.report.axis import Axis
-from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, heat_map, lines, points
+from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, heat_map, lines, points, table
 from sparc.report.comparison import (
+    ACCURACIES,
     Cell,
     Row,
+    accuracies_of_parts,
     at_the_end,
     diagnostics_by_task,
     matrix,
@@ -106,11 +108,6 @@ def end_figures(study: Study) -> list[Figure]:
     return AT_THE_END.drawn(study)
 
 
-def cost_figures(study: Study) -> list[Figure]:
-    """Points of what was paid against accuracy, a chart a cost and setting."""
-    return [*SIZE.drawn(study), *TIME.drawn(study)]
-
-
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
     """An axis that ends a little above the best, as methods far from 100 % could not be told apart below it."""
     return Axis(title, 0, _top(mean + spread for each in series for _, mean, spread in each.known()))
@@ -145,11 +142,12 @@ def loss_figures(study: Study) -> list[Figure]:
 
 
 def row_figures(study: Study, index: int) -> list[Figure]:
-    """A method's accuracy matrices, where test pictures land, and its diagnostics by task."""
+    """A method's accuracy matrices, where test pictures land, its diagnostics by task, and what its parts bring."""
     return [
         *matrix_figures(study, index),
         *task_confusion_figures(study, index),
         *diagnostics_figures(study, index),
+        *parts_figures(study, index),
     ]
 
 
@@ -197,9 +195,25 @@ def diagnostics_figures(study: Study, index: int) -> list[Figure]:
     return [Figure(f"by-task-{_file_of(study, index)}", DIAGNOSTICS_CAPTION, drawing)]
 
 
+def parts_figures(study: Study, index: int) -> list[Figure]:
+    """What a method's answers come to with a part left out, if it tells, as a table."""
+    row = study.rows[index]
+    accuracies = accuracies_of_parts(row)
+    if not accuracies:
+        return []
+    rows = [
+        [name, *(column.text(cell) for column, cell in zip(ACCURACIES, cells.values(), strict=True))]
+        for name, cells in accuracies.items()
+    ]
+    heading = Heading(f"{row.label}: what its parts bring", study.in_a_line(row))
+    drawing = table(heading, ["accuracy A_T, %", *SETTING_TITLES.values()], rows)
+    return [Figure(f"parts-{_file_of(study, index)}", PARTS_CAPTION, drawing)]
+
+
 def all_figures(study: Study) -> list[Figure]:
     each = [figure for index in range(len(study.rows)) for figure in row_figures(study, index)]
-    return [*stage_figures(study), *end_figures(study), *cost_figures(study), *each, *loss_figures(study)]
+    costs = [figure for each_cost in COSTS for figure in each_cost.drawn(study)]
+    return [*stage_figures(study), *end_figures(study), *costs, *each, *loss_figures(study)]
 
 
 BAND = "The band is one deviation over seeds to each side."
@@ -243,12 +257,14 @@ TIME = Costs(
     60,
     "Minutes depend on the machine and on what else it did.",
 )
+COSTS = (SIZE, TIME)
 MATRIX_CAPTIONS = {
     "class_il": "Percent right, chosen among all classes learned so far.",
     "task_il": "Percent right, chosen among the task’s own classes.",
 }
 LANDING_CAPTION = "After the last task. Bars above the dashed line draw too many pictures."
 DIAGNOSTICS_CAPTION = f"What the method says of itself, task by task. {BAND}"
+PARTS_CAPTION = "The same net, answering with a part left out; nothing was trained anew."
 LOSS_CAPTION = "Mean over seeds. Losses of different methods are made of different parts: compare shapes, not heights."
 
 

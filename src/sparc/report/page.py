@@ -13,8 +13,8 @@ from itertools import repeat
 from sparc import __version__
 from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
-from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, accuracies_of_parts, grouped, value_text
-from sparc.report.figures import Figure, cost_figures, end_figures, loss_figures, row_figures, stage_figures
+from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_text
+from sparc.report.figures import COSTS, Figure, end_figures, loss_figures, row_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES
 from sparc.report.marks import mark
 from sparc.report.study import Study, epochs_text
@@ -91,8 +91,11 @@ def _study(study: Study, number: int, several: bool) -> str:
         _figures(stage_figures(study), key),
         _heading(level, "Each task at the end"),
         _figures(end_figures(study), key),
-        _heading(level, "Cost against accuracy"),
-        _figures(cost_figures(study), key),
+        *(
+            part
+            for costs in COSTS
+            for part in (_heading(level, f"{costs.title} against accuracy"), _figures(costs.drawn(study), key))
+        ),
         _heading(level, "Method by method"),
         "<p>A column that darkens downwards is a task that is being forgotten.</p>\n",
         *(_row(study, index, level + 1, key) for index in range(len(study.rows))),
@@ -241,25 +244,8 @@ def _meanings() -> str:
 def _row(study: Study, index: int, level: int, key: str) -> str:
     row = study.rows[index]
     note = "" if row.cells["class_il.accuracy"].mean is not None else f'<p class="undefined">{NO_CLASS_IL}</p>\n'
-    content = f"{_heading(level, safe(row.label))}{note}{_figures(row_figures(study, index), key)}{_parts(row)}"
+    content = f"{_heading(level, safe(row.label))}{note}{_figures(row_figures(study, index), key)}"
     return f'<section data-series="{index}">\n{content}</section>\n'
-
-
-def _parts(row: Row) -> str:
-    """What a method's answers come to without one of its parts, if it tells."""
-    accuracies = accuracies_of_parts(row)
-    if not accuracies:
-        return ""
-    lines = [
-        [name, *(column.text(cell) for column, cell in zip(ACCURACIES, cells.values(), strict=True))]
-        for name, cells in accuracies.items()
-    ]
-    return _text_table(f"{row.label}: what its parts bring", ["answers", *_titles()], lines)
-
-
-def _titles() -> list[str]:
-    """Of columns with accuracy A_T in both settings."""
-    return [f"{title} {METRIC_SYMBOLS['accuracy']}" for title in SETTING_TITLES.values()]
 
 
 def _figures(figures: Sequence[Figure], key: str) -> str:
@@ -306,7 +292,8 @@ def _runs(study: Study) -> str:
             digest = run.measured.state_sha256[:12]
             lines.append([row.label, str(run.config["seed"]), *numbers, run.folder.name, digest])
             series.append(index)
-    return _text_table("Every run", ["method", "seed", *_titles(), "folder", "digest of the state"], lines, series)
+    titles = ["method", "seed", *(f"{title} {METRIC_SYMBOLS['accuracy']}" for title in SETTING_TITLES.values())]
+    return _text_table("Every run", [*titles, "folder", "digest of the state"], lines, series)
 
 
 def _text_table(
