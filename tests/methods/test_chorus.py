@@ -119,9 +119,7 @@ def test_working_memories_and_patches_can_each_be_left_out_of_what_is_known_of_c
     torch.testing.assert_close(found["without patches"], method.net(images), atol=1e-4, rtol=1e-4)
     method.net.common, method.net.common_voice, method.net.voices = common, voice, torch.nn.ModuleList()
     method.net.statistics = 0
-    torch.testing.assert_close(
-        found["without statistics of memories"], method.net(images), atol=1e-4, rtol=1e-4
-    )
+    torch.testing.assert_close(found["without statistics"], method.net(images), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

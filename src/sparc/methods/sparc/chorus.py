@@ -168,7 +168,7 @@ class Chorus(SPARC):
             if memories:
                 found["without patches"] = by(roll._replace(common=False), whole, memories)(features[:-1])
                 without = by(roll._replace(statistics=False), whole, [patches])
-                found["without statistics of memories"] = without(features)
+                found["without statistics"] = without(features)
         if self.settings.weigh:
             found["with usual weights"] = by(roll.unweighed(), whole, whole.discriminants)(features)
         return found
