@@ -95,8 +95,10 @@ def test_without_statistics_heads_answer_alone(stream: Stream) -> None:
 
 def test_answers_with_parts_left_out_are_those_of_nets_without_them(stream: Stream) -> None:
     method = learned(stream, mirror=False).requires_grad_(False)
+    method.net.portions = [portion._replace(weights=Weights(0.3, 2.0, 0.5)) for portion in method.net.portions]
     images = method.eval().augment.normalize(stream[0].train.images[:9])
-    found = method.partial_logits(images)
+    found = method.logits_by_part(images)
+    torch.testing.assert_close(method.logits(images), method.net(images), atol=1e-4, rtol=1e-4)
     heads = torch.cat([method.net.task_logits(images, task) for task in range(2)], dim=1)
     torch.testing.assert_close(found["heads alone"], heads, atol=1e-4, rtol=1e-4)
     common, voice = method.net.common, method.net.common_voice
@@ -109,10 +111,18 @@ def test_answers_with_parts_left_out_are_those_of_nets_without_them(stream: Stre
     torch.testing.assert_close(found["with usual weights"], method.net(images), atol=1e-4, rtol=1e-4)
 
 
+def test_weights_that_were_not_found_are_no_part(stream: Stream) -> None:
+    method = learned(stream)
+    images = method.eval().augment.normalize(stream[0].train.images[:9])
+    assert "with usual weights" in method.logits_by_part(images)
+    method.net.portions = [portion._replace(weights=None) for portion in method.net.portions]
+    assert "with usual weights" not in method.eval().logits_by_part(images)
+
+
 def test_working_memories_and_patches_can_each_be_left_out_of_what_is_known_of_classes(stream: Stream) -> None:
     method = learned(stream, weigh=False).requires_grad_(False)
     images = method.eval().augment.normalize(stream[0].train.images[:9])
-    found = method.partial_logits(images)
+    found = method.logits_by_part(images)
     assert "with usual weights" not in found
     common, voice = method.net.common, method.net.common_voice
     method.net.common, method.net.common_voice = None, None
@@ -133,7 +143,7 @@ def test_working_memories_and_patches_can_each_be_left_out_of_what_is_known_of_c
 def test_only_parts_that_are_there_can_be_left_out(stream: Stream, settings: dict[str, object], left: set[str]) -> None:
     method = learned(stream, **settings).eval()
     images = method.augment.normalize(stream[0].train.images[:9])
-    assert method.partial_logits(images).keys() == left
+    assert method.logits_by_part(images).keys() == left
 
 
 def test_pictures_that_nothing_was_trained_on_say_what_counts_how_much(stream: Stream) -> None:

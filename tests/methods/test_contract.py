@@ -60,7 +60,11 @@ def test_logits_cover_all_classes_seen_in_their_order(kind: type[Method], stream
         images = augment.normalize(stream.test(task.index).images)
         logits = method.eval().logits(images)
         assert logits.shape == (len(images), task.classes.stop)
-        assert {each.shape for each in method.partial_logits(images).values()} <= {logits.shape}
+        before = state_digest(method)
+        by_part = method.logits_by_part(images).values()
+        assert {each.shape for each in by_part} <= {logits.shape}
+        assert all(each.isfinite().all() for each in by_part)
+        assert state_digest(method) == before, "asking changes nothing"
 
 
 def test_same_seed_same_bits_and_the_global_generator_plays_no_part(

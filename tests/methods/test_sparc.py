@@ -115,11 +115,11 @@ def test_answers_without_renormalization_are_those_of_a_net_that_has_none(stream
         trainer(method, augment).run(stream)
         method.eval()
     images = augment.normalize(stream.test(0).images)
-    (found,) = scaled.partial_logits(images).items()
-    assert found[0] == "without re-normalization"
-    torch.testing.assert_close(found[1], plain.logits(images), atol=1e-4, rtol=1e-4)
-    assert not torch.allclose(found[1], scaled.logits(images), atol=0.1)
-    assert plain.partial_logits(images) == {}
+    ((name, logits),) = scaled.logits_by_part(images).items()
+    assert name == "without re-normalization"
+    torch.testing.assert_close(logits, plain.logits(images), atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(logits, scaled.logits(images), atol=0.1)
+    assert plain.logits_by_part(images) == {}
 
 
 def test_frozen_memories_do_not_change_by_a_byte(stream: Stream, augment: Augment) -> None:

@@ -44,6 +44,15 @@ def every_kind(tasks: int = 3) -> list[Drawing]:
     ]
 
 
+@pytest.mark.parametrize("cell", ["100.00 ± 10.00", "1.0", "1,234,567,890"])
+def test_a_tables_columns_keep_apart(cell: str) -> None:
+    drawing = table(HEADING, ["answers", "Class-IL", "Task-IL"], [["a name as long as anybody's", cell, cell]])
+    name, second, first = (shape for shape in shapes_of(drawing)[-4:] if isinstance(shape, Text))
+    assert name.x + text_width(name.text, name.size) < first.x - text_width(first.text, first.size)
+    assert first.x < second.x - text_width(second.text, second.size)
+    assert second.x <= WIDTH
+
+
 def shapes_of(drawing: Drawing) -> list[Shape]:
     return list(flattened(drawing.shapes))
 

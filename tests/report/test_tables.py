@@ -1,11 +1,12 @@
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from sparc.experiment.result import Result, triangle
 from sparc.report.plain_table import parameters_table
-from sparc.report.tables import matrix_table, metrics_table, seeds_table, summary
+from sparc.report.tables import matrix_table, metrics_table, parts_table, seeds_table, summary
 from sparc.text import percent
 
 
@@ -49,6 +50,17 @@ def test_a_matrix_too_wide_for_a_terminal_is_told_by_task() -> None:
     assert max(map(len, lines)) < 80
     assert lines[-2].split()[-3:] == ["-106.0", "-106.0", "-130.5"]
     assert "Lands on each task" not in shown(metrics_table(one))
+
+
+def test_accuracies_by_part_are_means_over_seeds_below_that_of_the_whole() -> None:
+    seeds = [
+        replace(result(2, seed), by_part={"without [bold]": {"class_il": value, "task_il": 20.0}, f"{value}": {}})
+        for seed, value in enumerate((30.0, 50.0))
+    ]
+    *_, whole, part = shown(parts_table(seeds)).rstrip().splitlines()
+    assert whole.split() == ["all", "parts", *["85.50", "±", "0.00", "42.75", "±", "0.00"]]
+    assert part.split() == ["without", "[bold]", *["40.00", "±", "14.14", "20.00", "±", "0.00"]]
+    assert parts_table([result(2)]).row_count == 0
 
 
 def test_metrics_are_those_of_both_settings() -> None:

@@ -10,6 +10,7 @@ from sparc.data.stream import Stream
 from sparc.errors import InputError
 from sparc.methods import METHODS, Batch, Phase, Recipe, Settings
 from sparc.train import Trainer, evaluate, seeded
+from sparc.train.evaluate import evaluate_by_part
 from sparc.train.optimizer import new_optimizer
 from sparc.train.trainer import in_batches
 from tests.examples import AUGMENT
@@ -202,6 +203,42 @@ def test_class_il_and_task_il_by_hand() -> None:
     assert result.class_il == pytest.approx([100 / 3, 100])
     assert result.task_il == pytest.approx([200 / 3, 100])
     assert result.task_confusion == [[2, 1], [0, 1]]
+
+
+class InParts(Fixed):
+    """One part says what the whole says, another that everything is of the third class, or of a task's first."""
+
+    def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
+        third = torch.zeros(len(images), 6)
+        third[:, 2] = 1
+        return {"third": third, "whole": self.logits(images)}
+
+
+def test_answers_by_part_are_tested_as_the_whole_is() -> None:
+    pictures = torch.zeros(600, 1, 8, 8, dtype=torch.uint8)
+    pictures[:, 0, 0, 1] = 1
+    pictures[450:, 0, 0, 2] = 2
+    names = tuple("abcdef")
+    sets = [
+        ImageSet(pictures[:400], torch.tensor([0, 1, 1, 1]).repeat(100), names),
+        ImageSet(pictures[400:], torch.tensor([2, 3]).repeat(100), names),
+    ]
+    classes = [range(2), range(2, 6)]
+    method = InParts(Settings(), 1, (8, 8), AS_THEY_ARE, None)
+    whole = evaluate(method, sets, classes)
+    found = evaluate_by_part(method, sets, classes)
+    assert list(found) == ["third", "whole"]
+    assert found["whole"] == whole
+    assert whole.class_il == [75.0, 37.5]
+    assert found["third"].class_il == [0.0, 50.0]
+    assert found["third"].task_il == [25.0, 50.0]
+    assert evaluate_by_part(Fixed(Settings(), 1, (8, 8), AS_THEY_ARE, None), sets, classes) == {}
+
+
+def test_parts_are_tested_after_the_last_task_alone(stream: Stream) -> None:
+    reports = Trainer(InParts(Settings(), 1, (8, 8), AS_THEY_ARE, None), RECIPE, 0).run(stream)
+    assert [list(report.by_part) for report in reports] == [[], [], ["third", "whole"]]
+    assert reports[-1].by_part["whole"] == reports[-1].test
 
 
 def test_more_pictures_than_fit_at_once_are_all_tested() -> None:

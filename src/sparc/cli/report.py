@@ -29,6 +29,8 @@ USUAL = {
     "svg": "figures",
     "png": "figures",
 }
+ENDINGS = {".html": "html", ".csv": "csv", ".tex": "latex", ".md": "markdown", ".svg": "svg", ".png": "png"}
+"""What the end of a file's name says of its format."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,17 @@ def main(arguments: list[str]) -> int:
     printed = out == Path("-")
     if printed and (figures or given.json):
         raise InputError("--out - prints a page or a table alone: name a file or a folder")
+    meant = ENDINGS.get(out.suffix, given.format)
     if figures:
+        if out.suffix in ENDINGS:
+            raise InputError(
+                f"--out {out} has a file's ending, and --format {given.format} makes a folder: leave it out"
+            )
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file: name a folder for the figures")
         check_writable(out, "--out")
     elif not printed:
         check_output(out)
-        meant = next((name for name, usual in USUAL.items() if Path(usual).suffix == out.suffix != ""), given.format)
         if meant != given.format:
             raise InputError(f"--out {out} has the ending of --format {meant}, and not of {given.format}: change one")
     left_out: list[str] = []

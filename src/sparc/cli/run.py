@@ -99,17 +99,19 @@ def _new_tensorboard() -> RunWatcher:
 
 def _print(runs: list[Run]) -> None:
     console = Console()
+    results = [each.measured for each in runs]
     if len(runs) == 1:
-        result = runs[0].measured
+        (result,) = results
         if result.class_il is not None:
             console.print(matrix_table("Class-IL accuracy, in percent", result.class_il, result.sizes))
         console.print(matrix_table("Task-IL accuracy, in percent", result.task_il, result.sizes))
         console.print(metrics_table(result))
-        if result.partial:
-            console.print(parts_table(result))
-        console.print(parameters_table(result.parameters_by_owner))
     else:
-        console.print(seeds_table([each.measured for each in runs]))
+        console.print(seeds_table(results))
+    if (table := parts_table(results)).row_count:
+        console.print(table)
+    if len(runs) == 1:
+        console.print(parameters_table(results[0].parameters_by_owner))
     for each in runs:
         again = " (run before; --fresh runs it again)" if each.was_there else ""
         print(f"picture: {one_line(str(each.picture_path))}{again}")

@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from sparc.errors import InputError, reason
 from sparc.experiment.config import completed
@@ -53,8 +53,9 @@ class Result:
     environment: dict[str, Any]
     diagnostics: dict[str, list[float]] = field(default_factory=dict)
     """What the method measured of itself, a number a task; results from before there was such a thing have none."""
-    partial: dict[str, dict[Setting, float]] = field(default_factory=dict)
-    """Accuracy A_T with a part of the method left out of its answers, by what is left out."""
+    by_part: dict[str, dict[Setting, float]] = field(default_factory=dict)
+    """Accuracy A_T with a part of the method left out of its answers, or with one alone; empty where it has no such
+    parts, and in results from before they were tested."""
     title: str = ""
     """What the method is called in a table; empty in results from before it was written."""
     kind: str = ""
@@ -157,9 +158,9 @@ def _check(result: Result) -> None:
         "diagnostics should be no larger than any count": all(
             abs(value) < MOST for values in result.diagnostics.values() for value in values
         ),
-        "partial should have percentages of both settings": all(
-            each.keys() == set(get_args(Setting)) and all(0 <= value <= 100 for value in each.values())
-            for each in result.partial.values()
+        "by_part should have percentages of both settings": all(
+            each.keys() == result.matrices.keys() and all(0 <= value <= 100 for value in each.values())
+            for each in result.by_part.values()
         ),
         "parameters should be some": result.parameters > 0,
         "passes should be forward and backward": result.passes.keys() == {"forward", "backward"},

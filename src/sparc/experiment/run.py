@@ -192,7 +192,7 @@ def _result(
         },
         environment=surroundings,
         diagnostics=method.diagnostics(),
-        partial={name: _at_the_end(each) for name, each in reports[-1].partial.items()},
+        by_part={name: _at_the_end(each) for name, each in reports[-1].by_part.items()},
         title=method.full_title(),
         kind=method.kind,
         upper_bound=method.sees_old_tasks,

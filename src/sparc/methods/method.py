@@ -148,10 +148,11 @@ class Method(ResizableBuffers, ABC):
         """Over one task's classes: all that a method which needs the task is asked for at test time."""
         raise NotImplementedError
 
-    def partial_logits(self, images: Tensor) -> dict[str, Tensor]:
-        """Logits with a part left out, by what is left out; asked when all tasks are learned, to tell what it brings.
+    def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
+        """What `logits` would be with a part of the method left out, or with one alone, by a name for that.
 
-        For what can be left out of the answers alone: what is trained otherwise is another run.
+        Asked when all tasks are learned, in evaluation mode, to tell what each part brings; for parts that can be left
+        out of the answers, as what is trained otherwise is another run. The names follow from the state.
         """
         return {}
 

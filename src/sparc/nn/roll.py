@@ -95,7 +95,7 @@ class Roll(NamedTuple):
         return Weights(*np.exp(np.log(found).mean(0)).tolist()) if found else Weights()
 
     def unweighed(self) -> Self:
-        """The same with the usual weights."""
+        """Itself, but with the usual weights instead of those that were found."""
         return self._replace(portions=[portion._replace(weights=None) for portion in self.portions])
 
     def heads(self) -> list[Say]:

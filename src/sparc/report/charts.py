@@ -17,9 +17,8 @@ LEFT, RIGHT, TOP = 42.0, 14.0, 70.0
 MARGIN = 12.0
 """Left of all text that is not beside the plot."""
 PLOT_HEIGHT = 210.0
-SMALL = 11.5
-CELL = 90
-"""How wide a column of numbers is in a table."""
+TITLE, SMALL = 14.5, 11.5
+"""Sizes of letters."""
 MAX_WRITTEN = 20
 """Tasks up to which the cells of a heat map have room for their numbers, and lines for their markers."""
 MAX_LEGEND = 18
@@ -76,7 +75,9 @@ def points(heading: Heading, x: Axis, y: Axis, series: Sequence[Series], width: 
     """A marker a point, with a deviation up and down as a thin line."""
     sheet = _Sheet(heading, x, y, width)
     sheet.axes(upright=True)
-    taken = [_around(*sheet.at(at, mean), 8, 8) for each in series for at, mean, _ in each.known()]
+    known = [point for each in series for point in each.known()]
+    taken = [_around(*sheet.at(at, mean), 8, 8) for at, mean, _ in known]
+    taken += [(*sheet.at(at, mean + spread), *sheet.at(at, mean - spread)) for at, mean, spread in known]
     descriptions, named = [], True
     for each in series:
         shapes: list[Shape] = []
@@ -161,12 +162,13 @@ def heat_map(heading: Heading, x_title: str, y_title: str, matrix: Matrix) -> Dr
 def table(heading: Heading, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Drawing:
     """A table as a drawing: names at the left, numbers at the right."""
     shapes: list[Shape] = _heading_texts(heading, WIDTH)
+    cell_width = max(text_width(cell, SMALL) for row in [columns, *rows] for cell in row[1:]) + SMALL
+    room = WIDTH - RIGHT - cell_width * (len(columns) - 1) - MARGIN
     for line, (name, *cells) in enumerate([columns, *rows]):
         level, bold = TOP + 26 * line, line == 0
-        room = WIDTH - RIGHT - CELL * len(cells) - MARGIN
-        shapes.append(Text(MARGIN, level, fitted(name, 12.5, room), 12.5, bold=bold))
+        shapes.append(Text(MARGIN, level, fitted(name, SMALL, room), SMALL, bold=bold))
         for column, cell in enumerate(reversed(cells)):
-            shapes.append(Text(WIDTH - RIGHT - CELL * column, level, cell, 12.5, "end", bold=bold))
+            shapes.append(Text(WIDTH - RIGHT - cell_width * column, level, cell, SMALL, "end", bold=bold))
         shapes.append(Line(((MARGIN, level + 8), (WIDTH - RIGHT, level + 8)), "muted" if bold else "grid", width=1))
     description = "; ".join(" ".join(filter(None, row)) for row in rows)
     title = f"{heading.title}, {heading.note}"
@@ -198,7 +200,7 @@ def _line_sample(series: Series) -> tuple[Shape, ...]:
 def _heading_texts(heading: Heading, width: float) -> list[Shape]:
     room = width - MARGIN - RIGHT
     return [
-        Text(MARGIN, 20, fitted(heading.title, 14.5, room), 14.5, bold=True),
+        Text(MARGIN, 20, fitted(heading.title, TITLE, room), TITLE, bold=True),
         Text(MARGIN, 37, fitted(heading.note, SMALL, room), SMALL, colour="muted"),
     ]
 

@@ -175,17 +175,21 @@ def task_confusion(row: Row) -> list[Cell] | None:
     return [_cell(values) for values in zip(*shares, strict=True)] if len(shares) == len(row.runs) else None
 
 
-def accuracies_of_parts(row: Row) -> dict[str, dict[Setting, Cell]]:
-    """A_T with all parts, and with a part left out of the answers, by what is left out; only what every seed has."""
-    named = [name for name in row.results[0].partial if all(name in result.partial for result in row.results)]
-    found = {
-        one_line(name)[:LONGEST_LABEL]: {
-            setting: _cell([result.partial[name][setting] for result in row.results]) for setting in SETTING_TITLES
-        }
-        for name in named
-    }
-    whole = {setting: row.cells[f"{setting}.accuracy"] for setting in SETTING_TITLES}
-    return {"all parts": whole, **found} if found else {}
+def accuracies_by_part(results: Sequence[Result]) -> list[tuple[str, dict[Setting, Cell]]]:
+    """A_T of the whole and of each part that every seed has, by name; none where there are no parts."""
+    whole = (
+        "all parts",
+        {setting: _cell([r.metrics[setting].accuracy for r in results]) for setting in SETTING_TITLES},
+    )
+    found = [
+        (
+            one_line(name)[:LONGEST_LABEL],
+            {setting: _cell([result.by_part[name][setting] for result in results]) for setting in SETTING_TITLES},
+        )
+        for name in results[0].by_part
+        if all(name in result.by_part for result in results)
+    ]
+    return [whole, *found] if found else []
 
 
 def diagnostics_by_task(row: Row) -> dict[str, list[Cell]]:

@@ -7,12 +7,27 @@ from dataclasses import dataclass
 
 from sparc.experiment.result import Setting
 from sparc.report.axis import Axis
-from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, heat_map, lines, points, table
+from sparc.report.charts import (
+    MARGIN,
+    MAX_LEGEND,
+    MAX_WRITTEN,
+    RIGHT,
+    TITLE,
+    WIDTH,
+    Heading,
+    Series,
+    bars,
+    heat_map,
+    lines,
+    points,
+    table,
+)
 from sparc.report.comparison import (
-    ACCURACIES,
+    COLUMN,
     Cell,
+    Column,
     Row,
-    accuracies_of_parts,
+    accuracies_by_part,
     at_the_end,
     diagnostics_by_task,
     matrix,
@@ -20,12 +35,12 @@ from sparc.report.comparison import (
     stages,
     task_confusion,
 )
-from sparc.report.drawing import Drawing
+from sparc.report.drawing import Drawing, fitted, text_width
 from sparc.report.labels import SETTING_TITLES
 from sparc.report.study import Study
 
 LEAST_COST = 1e-6
-"""In a unit of an axis, whose logarithm is to be finite."""
+"""For costs of 0, which an axis of logarithms has no place for."""
 MAX_POINTS = 300
 """Points of a line; more cannot be seen."""
 
@@ -67,20 +82,24 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Costs:
+class CostCharts:
     """Charts of a cost against accuracy, one a setting."""
 
     name: str
     """What their files' names begin with."""
     title: str
+    """What the cost is called."""
     across: str
-    column: str
+    """The title of the axis of costs."""
+    column: Column
+    """Which says what each method costs."""
     unit: float
-    """How much of the column's is one of the axis's."""
+    """What the column's number is divided by for the axis: 60, from seconds to minutes."""
     caption: str
+    """What is to be known of the cost, below each chart."""
 
     def drawn(self, study: Study) -> list[Figure]:
-        costs = [max((row.cells[self.column].mean or 0) / self.unit, LEAST_COST) for row in study.rows]
+        costs = [max((row.cells[self.column.name].mean or 0) / self.unit, LEAST_COST) for row in study.rows]
         x = Axis(f"{self.across} (log scale)", min(costs) / 2, max(costs) * 2, log=True)
         figures = []
         for setting, setting_title in SETTING_TITLES.items():
@@ -157,7 +176,7 @@ def matrix_figures(study: Study, index: int) -> list[Figure]:
     drawn = []
     for setting in SETTING_TITLES:
         if (mean := matrix(row, setting)) is not None:
-            heading = Heading(f"{row.label}: {SETTING_TITLES[setting]} accuracy, %", study.in_a_line(row))
+            heading = _heading(study, row, f"{SETTING_TITLES[setting]} accuracy, %")
             drawing = heat_map(heading, "tested on task", "after learning task", mean)
             hidden = " Point at a cell to see its number." if len(mean) > MAX_WRITTEN else ""
             name = f"matrix-{_file(setting)}-{_file_of(study, index)}"
@@ -174,7 +193,7 @@ def task_confusion_figures(study: Study, index: int) -> list[Figure]:
     even = [100 * size / sum(sizes) for size in sizes]
     x = Axis("task whose class they are given", 0.5, len(sizes) + 0.5, integers=True)
     y = Axis("share of all test pictures, %", 0, _landing_top(study, max(even)))
-    heading = Heading(f"{row.label}: where test pictures land", study.in_a_line(row))
+    heading = _heading(study, row, "where test pictures land")
     drawing = bars(heading, x, y, [Series(row.label, index, list(enumerate(shares, 1)))], even)
     return [Figure(f"landings-{_file_of(study, index)}", LANDING_CAPTION, drawing)]
 
@@ -190,29 +209,34 @@ def diagnostics_figures(study: Study, index: int) -> list[Figure]:
     lowest = min(mean - spread for each in series for _, mean, spread in each.known())
     x = Axis("task", 1, len(study.first.sizes), integers=True)
     y = Axis("as the method tells it", min(lowest, 0.0), highest)
-    heading = Heading(f"{row.label}: {', '.join(each.label for each in series)}", study.in_a_line(row))
+    heading = _heading(study, row, ", ".join(each.label for each in series))
     drawing = lines(heading, x, y, series)
     return [Figure(f"by-task-{_file_of(study, index)}", DIAGNOSTICS_CAPTION, drawing)]
 
 
 def parts_figures(study: Study, index: int) -> list[Figure]:
-    """What a method's answers come to with a part left out, if it tells, as a table."""
+    """A table of what a method's answers come to by part, if it has any."""
     row = study.rows[index]
-    accuracies = accuracies_of_parts(row)
-    if not accuracies:
-        return []
     rows = [
-        [name, *(column.text(cell) for column, cell in zip(ACCURACIES, cells.values(), strict=True))]
-        for name, cells in accuracies.items()
+        [name, *(COLUMN[f"{setting}.accuracy"].text(cell) for setting, cell in cells.items())]
+        for name, cells in accuracies_by_part(row.results)
     ]
-    heading = Heading(f"{row.label}: what its parts bring", study.in_a_line(row))
+    if not rows:
+        return []
+    heading = _heading(study, row, "what its parts bring")
     drawing = table(heading, ["accuracy A_T, %", *SETTING_TITLES.values()], rows)
     return [Figure(f"parts-{_file_of(study, index)}", PARTS_CAPTION, drawing)]
 
 
+def _heading(study: Study, row: Row, what: str) -> Heading:
+    """Of a figure of one method, whose label is cut off where there is no room for what the figure shows."""
+    room = WIDTH - MARGIN - RIGHT - text_width(f": {what}", TITLE)
+    return Heading(f"{fitted(row.label, TITLE, room)}: {what}", study.in_a_line(row))
+
+
 def all_figures(study: Study) -> list[Figure]:
     each = [figure for index in range(len(study.rows)) for figure in row_figures(study, index)]
-    costs = [figure for each_cost in COSTS for figure in each_cost.drawn(study)]
+    costs = [figure for charts in COST_CHARTS for figure in charts.drawn(study)]
     return [*stage_figures(study), *end_figures(study), *costs, *each, *loss_figures(study)]
 
 
@@ -241,23 +265,23 @@ AT_THE_END = Curves(
     },
 )
 COST_CAPTION = "Further up is better, further left costs less. The thin line is one deviation over seeds to each side."
-SIZE = Costs(
+SIZE = CostCharts(
     "size",
     "Size",
     "parameters, in millions",
-    "parameters",
+    COLUMN["parameters"],
     1e6,
     "Copies of the model and masks are parameters too.",
 )
-TIME = Costs(
+TIME = CostCharts(
     "time",
     "Training time",
     "minutes of training, all tasks together",
-    "seconds",
+    COLUMN["seconds"],
     60,
     "Minutes depend on the machine and on what else it did.",
 )
-COSTS = (SIZE, TIME)
+COST_CHARTS = (SIZE, TIME)
 MATRIX_CAPTIONS = {
     "class_il": "Percent right, chosen among all classes learned so far.",
     "task_il": "Percent right, chosen among the task’s own classes.",

@@ -14,7 +14,7 @@ from sparc import __version__
 from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_text
-from sparc.report.figures import COSTS, Figure, end_figures, loss_figures, row_figures, stage_figures
+from sparc.report.figures import COST_CHARTS, Figure, end_figures, loss_figures, row_figures, stage_figures
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES
 from sparc.report.marks import mark
 from sparc.report.study import Study, epochs_text
@@ -93,8 +93,8 @@ def _study(study: Study, number: int, several: bool) -> str:
         _figures(end_figures(study), key),
         *(
             part
-            for costs in COSTS
-            for part in (_heading(level, f"{costs.title} against accuracy"), _figures(costs.drawn(study), key))
+            for charts in COST_CHARTS
+            for part in (_heading(level, f"{charts.title} against accuracy"), _figures(charts.drawn(study), key))
         ),
         _heading(level, "Method by method"),
         "<p>A column that darkens downwards is a task that is being forgotten.</p>\n",

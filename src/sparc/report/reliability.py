@@ -28,7 +28,7 @@ def reliability(info: ModelInfo) -> Iterator[str]:
     yield (
         "## How sure it is\n\nProbabilities of the class that was named, and how often that was right, on the pictures "
         "held out when each task was learned; a bar that ends at ┃ says that they are the same. Scores are divided by "
-        f"{info.temperature:.2f} for that, and were then by what seemed right. In the mean probabilities are off "
+        f"{info.temperature:.2f}, the temperature, for that. In the mean probabilities are off "
         f"by {after:.1f} % (expected calibration error), and were by {before:.1f} % before; the temperature was chosen "
         "on the same pictures.\n\n"
         "```\n" + "\n".join(lines) + "\n```"

@@ -36,9 +36,9 @@ class Study:
 
 
 def epochs_text(rows: Sequence[Row]) -> str:
-    """Of a task; several where the methods differ, and none where nobody knows."""
+    """Of a task; the least and the most where the methods differ, and none where nobody knows."""
     known = {row.settings["epochs"] for row in rows if isinstance(row.settings.get("epochs"), int)}
-    return " or ".join(map(str, sorted(known)))
+    return f"{min(known)} to {max(known)}" if len(known) > 2 else " or ".join(map(str, sorted(known)))
 
 
 def studies(runs: Iterable[Run]) -> list[Study]:

@@ -8,10 +8,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from sparc.experiment.result import Matrix, Result, summarized
-from sparc.report.comparison import COLUMNS, Row, mean_and_deviation
+from sparc.report.comparison import COLUMN, COLUMNS, Row, accuracies_by_part, mean_and_deviation
 from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES
 from sparc.report.plain_table import plain_table
-from sparc.text import counted, one_line, percent, spread
+from sparc.text import counted, percent, spread
 
 MAX_COLUMNS = 10
 """Tasks up to which the whole matrix fits a terminal."""
@@ -60,12 +60,11 @@ def metrics_table(result: Result) -> Table:
     return table
 
 
-def parts_table(result: Result) -> Table:
-    """A_T with a part of the method left out of its answers."""
+def parts_table(results: Sequence[Result]) -> Table:
+    """A_T by part, mean and sample deviation over seeds; no rows where a method has no parts."""
     table = plain_table(f"{METRIC_TITLES['accuracy']} by parts, in percent", "answers", *SETTING_TITLES.values())
-    whole = {setting: metrics.accuracy for setting, metrics in result.metrics.items()}
-    for name, accuracies in {"all parts": whole, **result.partial}.items():
-        table.add_row(escape(one_line(name)), *(percent(accuracies[setting]) for setting in SETTING_TITLES))
+    for name, cells in accuracies_by_part(results):
+        table.add_row(escape(name), *(COLUMN[f"{setting}.accuracy"].text(cell) for setting, cell in cells.items()))
     return table
 
 

@@ -1,4 +1,4 @@
-"""How good it is: Class-IL and Task-IL accuracy of every task seen so far, from one pass; and what its parts bring."""
+"""How good it is: Class-IL and Task-IL accuracy of every task seen so far, from one pass; by part, from one more."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,50 +35,70 @@ def evaluate(
 ) -> Evaluation:
     """Test on one set a task; `classes[k]` are the indices of task k's classes. `before_each` is called often."""
     method.eval()
-    logits = []
-    for task, pictures in enumerate(sets):
-        answer = partial(method.task_logits, task=task) if method.needs_task_id else method.logits
-        logits.append(predict_batched(answer, pictures.images, method.augment.normalize, method.device, before_each))
-    return _measured(logits, sets, classes, told=method.needs_task_id)
+
+    def answer(images: Tensor, task: int) -> dict[str, Tensor]:
+        return {"": method.task_logits(images, task) if method.needs_task_id else method.logits(images)}
+
+    return _by_name(method, answer, sets, classes, before_each)[""]
 
 
 @torch.inference_mode()
-def evaluate_parts(
+def evaluate_by_part(
     method: Method,
     sets: Sequence[ImageSet],
     classes: Sequence[range],
     before_each: Callable[[], None] = lambda: None,
 ) -> dict[str, Evaluation]:
-    """The same with each part left out that the method can answer without, by what is left out."""
-    method.eval()
+    """Test the answers that a method has by part, if it has any, in the same way."""
+    if method.training:
+        method.eval()
+    return _by_name(method, lambda images, _: method.logits_by_part(images), sets, classes, before_each)
+
+
+def _by_name(
+    method: Method,
+    answer: Callable[[Tensor, int], dict[str, Tensor]],
+    sets: Sequence[ImageSet],
+    classes: Sequence[range],
+    before_each: Callable[[], None],
+) -> dict[str, Evaluation]:
+    """Of logits that have names, all of them from the same passes; only what they choose is kept of each picture."""
+    names: list[str] = []
+
+    def choose(task: int, images: Tensor) -> Tensor:
+        """[B, names, 2]"""
+        found = answer(images, task)
+        names[:] = found
+        choices = [_choices(logits, classes[task], method.needs_task_id) for logits in found.values()]
+        return torch.stack(choices, dim=1) if choices else images.new_empty(len(images), 0)
+
     normalize, device = method.augment.normalize, method.device
-    names = [*method.partial_logits(normalize(sets[0].images[:1].to(device)))]
-    if not names:
-        return {}
-
-    def answer(images: Tensor) -> Tensor:
-        return torch.stack([*method.partial_logits(images).values()], dim=1)
-
-    stacked = [predict_batched(answer, pictures.images, normalize, device, before_each) for pictures in sets]
+    chosen = [
+        predict_batched(partial(choose, task), pictures.images, normalize, device, before_each)
+        for task, pictures in enumerate(sets)
+    ]
     return {
-        name: _measured([logits[:, index] for logits in stacked], sets, classes) for index, name in enumerate(names)
+        name: _evaluation([each[:, index] for each in chosen], sets, classes, method.needs_task_id)
+        for index, name in enumerate(names)
     }
 
 
-def _measured(
-    logits: Sequence[Tensor], sets: Sequence[ImageSet], classes: Sequence[range], told: bool = False
-) -> Evaluation:
-    """From the logits of each task's pictures, over all classes, or where the task was told over its own."""
+def _choices(logits: Tensor, own: range, told: bool) -> Tensor:
+    """[B, 2]: the class that is chosen among all, and among the task's own, alike where the task was told."""
+    of_own = (logits if told else logits[:, own.start : own.stop]).argmax(1) + own.start
+    return torch.stack((of_own if told else logits.argmax(1), of_own), dim=1)
+
+
+def _evaluation(chosen: Sequence[Tensor], sets: Sequence[ImageSet], classes: Sequence[range], told: bool) -> Evaluation:
+    """Of what was chosen for each task's pictures."""
+    of_all, of_own = zip(*(each.unbind(1) for each in chosen), strict=True)
+    labels = [pictures.labels for pictures in sets]
+    task_il = list(map(accuracy, of_own, labels))
+    if told:
+        return Evaluation(None, task_il, None)
     owner = torch.cat([torch.full((len(own),), task) for task, own in enumerate(classes)])
-    class_il, task_il, task_confusion = [], [], []
-    for each, pictures, own in zip(logits, sets, classes, strict=True):
-        if not told:
-            chosen = each.argmax(1)
-            class_il.append(accuracy(chosen, pictures.labels))
-            task_confusion.append(torch.bincount(owner[chosen], minlength=len(classes)).tolist())
-            each = each[:, own.start : own.stop]
-        task_il.append(accuracy(each.argmax(1) + own.start, pictures.labels))
-    return Evaluation(None, task_il, None) if told else Evaluation(class_il, task_il, task_confusion)
+    landed = [torch.bincount(owner[each], minlength=len(classes)).tolist() for each in of_all]
+    return Evaluation(list(map(accuracy, of_all, labels)), task_il, landed)
 
 
 def accuracy(chosen: Tensor, labels: Tensor) -> float:

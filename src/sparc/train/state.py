@@ -51,8 +51,8 @@ class StageReport:
     validation: Evaluation | None
     train_seconds: float
     test_seconds: float
-    partial: dict[str, Evaluation] = field(default_factory=dict)
-    """After the last task: with a part of the method left out, by what is left out."""
+    by_part: dict[str, Evaluation] = field(default_factory=dict)
+    """After the last task: with a part of the method left out, or with one alone, if it has any."""
 
 
 class Observer:

@@ -15,7 +15,7 @@ from sparc.data.stream import Stream, Task
 from sparc.errors import InputError
 from sparc.methods.method import Batch, Method, Phase
 from sparc.methods.recipe import Recipe
-from sparc.train.evaluate import evaluate, evaluate_parts
+from sparc.train.evaluate import evaluate, evaluate_by_part
 from sparc.train.optimizer import new_optimizer, restore_optimizer, set_lr
 from sparc.train.split import Split
 from sparc.train.state import Checkpointer, Observer, Resumable, StageReport, TrainingReport
@@ -206,10 +206,11 @@ class Trainer(Resumable):
         stop = self.checkpointer.check_stop
         sets = [stream.test(index) for index in range(tasks)]
         test = evaluate(self.method, sets, classes, stop)
-        partial = evaluate_parts(self.method, sets, classes, stop) if tasks == len(stream) else {}
         held_out = [stream.validation(index) for index in range(tasks)]
         validation = evaluate(self.method, held_out, classes, stop) if len(held_out[0]) else None
-        return StageReport(tasks, test, validation, self.at.seconds, time.perf_counter() - start, partial)
+        test_seconds = time.perf_counter() - start
+        by_part = evaluate_by_part(self.method, sets, classes, stop) if tasks == len(stream) else {}
+        return StageReport(tasks, test, validation, self.at.seconds, test_seconds, by_part)
 
 
 def told_to(method: Method, task: Task) -> Task:

@@ -156,21 +156,20 @@ class Chorus(SPARC):
         """Whether the newest portion has both a head and statistics, which are to be weighed."""
         return self.settings.weigh and self.net.roll.describes and self.net.portions[-1].has_memory
 
-    def partial_logits(self, images: Tensor) -> dict[str, Tensor]:
+    def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
         net, roll = self.ready(), self.net.roll
         features, whole = net.pooled(images), net.readout
         if not whole.heads or not whole.discriminants:
             return {}
-        found = {"heads alone": by(roll._replace(statistics=False, common=False), whole, [])(features)}
+        found = {"heads alone": _counted_by(roll._replace(statistics=False, common=False), whole, [])(features)}
         if roll.common:
             *memories, patches = whole.discriminants
             found["patches alone"] = replace(whole, heads=(), discriminants=[patches])(features)
             if memories:
-                found["without patches"] = by(roll._replace(common=False), whole, memories)(features[:-1])
-                without = by(roll._replace(statistics=False), whole, [patches])
-                found["without statistics"] = without(features)
-        if self.settings.weigh:
-            found["with usual weights"] = by(roll.unweighed(), whole, whole.discriminants)(features)
+                found["without patches"] = _counted_by(roll._replace(common=False), whole, memories)(features[:-1])
+                found["without statistics"] = _counted_by(roll._replace(statistics=False), whole, [patches])(features)
+        if any(portion.weights is not None for portion in roll.portions):
+            found["with usual weights"] = _counted_by(roll.unweighed(), whole, whole.discriminants)(features)
         return found
 
     def one_pass(self, images: Tensor) -> Tensor:
@@ -215,8 +214,8 @@ def _only(memory: InferenceNet, images: Tensor) -> Tensor:
     return features
 
 
-def by(roll: Roll, whole: Readout, discriminants: Sequence[Layer]) -> Readout:
-    """A readout with some of its discriminants, and with what everybody's word counts by a roll."""
+def _counted_by(roll: Roll, whole: Readout, discriminants: Sequence[Layer]) -> Readout:
+    """The readout with only some of its discriminants, and with trust and weights as a roll has them."""
     return replace(
         whole,
         heads=[replace(layer, say=say) for layer, say in zip(whole.heads, roll.heads(), strict=True)],

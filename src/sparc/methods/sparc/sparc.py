@@ -107,8 +107,8 @@ class SPARC(Prepared[InferenceNet]):
         """The net as it answers fastest."""
         return InferenceNet.of(self.net)
 
-    def partial_logits(self, images: Tensor) -> dict[str, Tensor]:
-        if not self.settings.kappa:
+    def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
+        if not self.settings.kappa:  # nor where heads are scaled in another way
             return {}
         net, scales = self.ready(), self.head_norms[:, 0] / self.head_norms[:, 1]
         heads = [
