@@ -23,7 +23,7 @@ def known_classes(
     for name in classes:
         if name not in known:
             meant = nearest(name, known)
-            raise InputError(f"{folder / name} is named after no class of {called}: {meant}; or move it elsewhere")
+            raise InputError(f"{folder / name} is named after no class of {called}: {meant} (or move it elsewhere)")
     return classes
 
 
