@@ -46,16 +46,18 @@ REHEARSAL := sgd,er,der++,der++:lr=0.1,er-ace,gcr,lider-der++:lipschitz_weight=0
 FROM_DATA = $(if $(DATA),--data "$(DATA)")
 results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --out results/sparc $(FROM_DATA)
+	$(BIN)/sparc run seq-cifar100-5 --seed 0 --schedule cosine --out results/sparc-cosine $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-5 --method chorus --seeds 3 --out results/chorus $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-5 --method chorus --epochs 5 --seed 0 --out results/chorus-epochs $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-10 --method chorus --seed 0 --out results/chorus-10 $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods $(PARTS) --out results/chorus-parts $(FROM_DATA)
+	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=10 --methods chorus,chorus:inherit=nothing,chorus:optimizer=adamw:lr=0.005,chorus:shared=0.75 --out results/chorus-parts-longer $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-20 --set epochs=2 batch_size=32 width=0.125 --methods $(TASKWISE) --out results/taskwise $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=5 batch_size=64 width=0.125 --methods $(PROTOTYPES) --out results/prototypes $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 buffer_size=500 --methods $(REHEARSAL) --out results/rehearsal $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=10 width=0.125 buffer_size=500 --methods der++,cls-er,ocdnet,tamil,trire --out results/rehearsal-longer $(FROM_DATA)
-	for runs in sparc chorus chorus-epochs chorus-10 chorus-parts methods taskwise prototypes rehearsal rehearsal-longer; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
+	for runs in sparc sparc-cosine chorus chorus-epochs chorus-10 chorus-parts chorus-parts-longer methods taskwise prototypes rehearsal rehearsal-longer; do $(BIN)/sparc report results/$$runs --out results/$$runs.html || exit 1; done
 
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
