@@ -104,7 +104,8 @@ def test_an_ending_that_belongs_to_another_format_is_refused(
     assert main(["report", str(runs), "--out", str(tmp_path / "chart.png")]) == 2
     assert "has the ending of --format png, and not of html" in capsys.readouterr().err
     assert main(["report", str(runs), "--format", "png", "--out", str(tmp_path / "chart.png")]) == 2
-    assert "has a file's ending, and --format png makes a folder" in capsys.readouterr().err
+    assert "chart.png: name it without .png" in capsys.readouterr().err
+    assert main(["report", str(runs), "--out", str(tmp_path / "table.CSV")]) == 2
     assert not list(tmp_path.iterdir())
     assert main(["report", str(runs), "--out", str(tmp_path / "page")]) == 0
 

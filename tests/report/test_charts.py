@@ -46,11 +46,29 @@ def every_kind(tasks: int = 3) -> list[Drawing]:
 
 @pytest.mark.parametrize("cell", ["100.00 ± 10.00", "1.0", "1,234,567,890"])
 def test_a_tables_columns_keep_apart(cell: str) -> None:
-    drawing = table(HEADING, ["answers", "Class-IL", "Task-IL"], [["a name as long as anybody's", cell, cell]])
-    name, second, first = (shape for shape in shapes_of(drawing)[-4:] if isinstance(shape, Text))
-    assert name.x + text_width(name.text, name.size) < first.x - text_width(first.text, first.size)
-    assert first.x < second.x - text_width(second.text, second.size)
-    assert second.x <= WIDTH
+    drawing = table(HEADING, ["answers", "Class-IL", "Task-IL"], [["long names " * 5, cell, cell]])
+    texts = [shape for shape in shapes_of(drawing) if isinstance(shape, Text)][2:]
+    assert len(texts) == 6
+    for name, second, first in (texts[:3], texts[3:]):
+        assert name.x + text_width(name.text, name.size) < first.x - text_width(first.text, first.size)
+        assert first.x < second.x - text_width(second.text, second.size)
+
+
+def test_labels_keep_off_deviations() -> None:
+    series = [Series("a label", 0, [(1.0, Cell(50.0, None))]), Series("bar", 1, [(1.5, Cell(80.0, 60.0))])]
+    shapes = shapes_of(points(HEADING, Axis("size", 0, 4), PERCENT, series))
+    (text,) = (shape for shape in shapes if isinstance(shape, Text) and shape.text == "a label")
+    (bar,) = (shape for shape in shapes if isinstance(shape, Line) and shape.width == 1.5)
+    half = text_width(text.text, text.size) / 2
+    assert not text.x - half <= bar.points[0][0] <= text.x + half
+
+
+def test_a_title_says_what_is_shown_however_long_the_label_is() -> None:
+    labels = [f"a method with many settings, of which the last is {end}" for end in ("one", "two")]
+    first, second = (table(Heading("what it is", "note", label), ["", "n"], []) for label in labels)
+    assert first.title != second.title, "a reader of the screen has all of it"
+    shown = next(shape.text for shape in shapes_of(first) if isinstance(shape, Text))
+    assert shown.endswith("…: what it is")
 
 
 def shapes_of(drawing: Drawing) -> list[Shape]:

@@ -157,6 +157,7 @@ def test_each_method_is_found_by_its_rank_in_tables_charts_and_sections(result: 
 def test_figures_say_how_many_seeds_and_epochs_are_behind_them(result: Make) -> None:
     text = page(study(result(epochs=30), result(seed=1, epochs=30), result("sgd", epochs=3)))
     assert "task after task, seq-digits, 2 tasks, 3 or 30 epochs a task, 1 to 2 seeds<" in text
+    assert "3 to 30 epochs a task, 1 seed<" in page(study(*(result(epochs=epochs) for epochs in (3, 30, 10))))
     assert "SPARC, epochs 30: Class-IL accuracy, %, seq-digits, 2 tasks, 30 epochs a task, 2 seeds<" in text
     assert "SGD, epochs 3: Class-IL accuracy, %, seq-digits, 2 tasks, 3 epochs a task, 1 seed<" in text
 

@@ -29,7 +29,7 @@ USUAL = {
     "svg": "figures",
     "png": "figures",
 }
-ENDINGS = {".html": "html", ".csv": "csv", ".tex": "latex", ".md": "markdown", ".svg": "svg", ".png": "png"}
+ENDINGS = {Path(usual).suffix: kind for kind, usual in USUAL.items() if "." in usual} | {".svg": "svg", ".png": "png"}
 """What the end of a file's name says of its format."""
 
 
@@ -53,12 +53,10 @@ def main(arguments: list[str]) -> int:
     printed = out == Path("-")
     if printed and (figures or given.json):
         raise InputError("--out - prints a page or a table alone: name a file or a folder")
-    meant = ENDINGS.get(out.suffix, given.format)
+    meant = ENDINGS.get(out.suffix.lower(), given.format)
     if figures:
-        if out.suffix in ENDINGS:
-            raise InputError(
-                f"--out {out} has a file's ending, and --format {given.format} makes a folder: leave it out"
-            )
+        if out.suffix.lower() in ENDINGS and not out.is_dir():
+            raise InputError(f"--format {given.format} makes a folder, not {out}: name it without {out.suffix}")
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file: name a folder for the figures")
         check_writable(out, "--out")

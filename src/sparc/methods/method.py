@@ -149,10 +149,11 @@ class Method(ResizableBuffers, ABC):
         raise NotImplementedError
 
     def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
-        """What `logits` would be with a part of the method left out, or with one alone, by a name for that.
+        """What `logits` would be with a part of the method left out, or with one alone, by the name that tables show.
 
         Asked when all tasks are learned, in evaluation mode, to tell what each part brings; for parts that can be left
-        out of the answers, as what is trained otherwise is another run. The names follow from the state.
+        out of the answers, as what is trained otherwise is another run. Which names there are may depend on the state
+        and not on the pictures, and a method that must be told the task has none.
         """
         return {}
 

@@ -29,9 +29,23 @@ MAX_LEGEND = 18
 class Heading:
     """The two lines above a chart."""
 
-    title: str
+    what: str
+    """What is shown."""
     note: str
     """What was run."""
+    label: str = ""
+    """What it is shown of, if not of all: cut off where there is no room for both."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.label}: {self.what}" if self.label else self.what
+
+    def fitted(self, room: float) -> str:
+        if not self.label:
+            return fitted(self.what, TITLE, room)
+        return fitted(
+            f"{fitted(self.label, TITLE, room - text_width(f': {self.what}', TITLE))}: {self.what}", TITLE, room
+        )
 
 
 @dataclass(frozen=True)
@@ -200,7 +214,7 @@ def _line_sample(series: Series) -> tuple[Shape, ...]:
 def _heading_texts(heading: Heading, width: float) -> list[Shape]:
     room = width - MARGIN - RIGHT
     return [
-        Text(MARGIN, 20, fitted(heading.title, TITLE, room), TITLE, bold=True),
+        Text(MARGIN, 20, heading.fitted(room), TITLE, bold=True),
         Text(MARGIN, 37, fitted(heading.note, SMALL, room), SMALL, colour="muted"),
     ]
 

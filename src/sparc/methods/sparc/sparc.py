@@ -108,7 +108,7 @@ class SPARC(Prepared[InferenceNet]):
         return InferenceNet.of(self.net)
 
     def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
-        if not self.settings.kappa:  # nor where heads are scaled in another way
+        if not self.settings.kappa:  # nor with weight alignment, which scales heads otherwise
             return {}
         net, scales = self.ready(), self.head_norms[:, 0] / self.head_norms[:, 1]
         heads = [
