@@ -261,13 +261,13 @@ def test_the_camera_takes_pictures_and_is_answered(still: Site, visit: Callable[
     page.click("#camera-burst")
     page.wait_for_function("() => document.querySelectorAll('.thumbs li').length >= 3")
     page.click("#camera-close")
-    assert page.evaluate("document.querySelector('#camera-video').srcObject") is None
+    page.wait_for_function("() => document.querySelector('#camera-video').srcObject === null")
     page.click("#tab-ask")
     page.click("#ask-live")
     page.wait_for_selector("#live-answer h3")
     page.wait_for_function("() => document.querySelector('#live-note').textContent.includes('answers a second')")
     page.click("#tab-look")
-    assert page.evaluate("document.querySelector('#live-video').srcObject") is None
+    page.wait_for_function("() => document.querySelector('#live-video').srcObject === null")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1200, "light")])

@@ -65,6 +65,8 @@ def test_so_does_what_went_wrong_which_is_told_where_the_server_was_started(
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "secret" not in answer.text
     assert "secret" in capsys.readouterr().err
+    closed = answer.headers.get("connection") == "close"
+    assert closed is isinstance(error, RuntimeError), "nobody is to ask again where uvicorn hangs up"
 
 
 def test_a_token(own: Path, serve: Callable[..., Site]) -> None:

@@ -268,4 +268,5 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     traceback.print_exception(error)
-    return JSONResponse({"error": "this went wrong in the server, which tells more where it was started"}, 500)
+    sentence = "this went wrong in the server, which tells more where it was started"
+    return JSONResponse({"error": sentence}, 500, {"Connection": "close"})  # as uvicorn does after an exception
