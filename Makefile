@@ -49,7 +49,7 @@ results: .venv/installed
 	$(BIN)/sparc run seq-cifar100-5 --seed 0 --schedule cosine --out results/sparc-cosine $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-5 --method chorus --seeds 3 --out results/chorus $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-5 --method chorus --epochs 5 --seed 0 --out results/chorus-epochs $(FROM_DATA)
-	$(BIN)/sparc run seq-cifar100-10 --method chorus --seed 0 --out results/chorus-10 $(FROM_DATA)
+	$(BIN)/sparc run seq-cifar100-10 --method chorus --seeds 3 --out results/chorus-10 $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods $(PARTS) --out results/chorus-parts $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=10 --methods chorus,chorus:inherit=nothing,chorus:optimizer=adamw:lr=0.005,chorus:shared=0.75 --out results/chorus-parts-longer $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
