@@ -100,6 +100,7 @@ def test_a_signal_to_all_while_workers_are_being_made(tmp_path: Path, number: si
             b"forkserver" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children.read_text().split()
         ):
             time.sleep(0.01)
+        time.sleep(0.05)  # Python has handlers of its own by now, which would tell where it was
         os.killpg(process.pid, number)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number

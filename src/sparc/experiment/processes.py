@@ -38,11 +38,13 @@ def _new_context() -> BaseContext:
     """How workers are started: forked off a server that has loaded torch, or anew where the system has no fork."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["sparc.experiment.grid", "torch._dynamo"])  # which an optimizer's first step loads
-    # The server takes seconds to start; Ctrl-C, which reaches it too, is not for it.
+    # The server takes seconds to start; Ctrl-C, which reaches it too, is not for it. It needs a tracker, which would
+    # let signals through again if it were started between.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         forkserver.ensure_running()
