@@ -53,7 +53,6 @@ def main(arguments: list[str]) -> int:
     printed = out == Path("-")
     if printed and (figures or given.json):
         raise InputError("--out - prints a page or a table alone: name a file or a folder")
-    meant = ENDINGS.get(out.suffix.lower(), given.format)
     if figures:
         if out.suffix.lower() in ENDINGS and not out.is_dir():
             raise InputError(f"--format {given.format} makes a folder, not {out}: name it without {out.suffix}")
@@ -62,6 +61,7 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     elif not printed:
         check_output(out)
+        meant = ENDINGS.get(out.suffix.lower(), given.format)
         if meant != given.format:
             raise InputError(f"--out {out} has the ending of --format {meant}, and not of {given.format}: change one")
     left_out: list[str] = []

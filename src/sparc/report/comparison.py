@@ -175,21 +175,16 @@ def task_confusion(row: Row) -> list[Cell] | None:
     return [_cell(values) for values in zip(*shares, strict=True)] if len(shares) == len(row.runs) else None
 
 
-def accuracies_by_part(results: Sequence[Result]) -> list[tuple[str, dict[Setting, Cell]]]:
-    """A_T of the whole and of each part that every seed has, by name; none where there are no parts."""
-    whole = (
-        "all parts",
-        {setting: _cell([r.metrics[setting].accuracy for r in results]) for setting in SETTING_TITLES},
-    )
-    found = [
-        (
-            one_line(name)[:LONGEST_LABEL],
-            {setting: _cell([result.by_part[name][setting] for result in results]) for setting in SETTING_TITLES},
-        )
-        for name in results[0].by_part
-        if all(name in result.by_part for result in results)
-    ]
-    return [whole, *found] if found else []
+def accuracies_by_part(results: Sequence[Result]) -> list[list[str]]:
+    """Rows of a table: A_T in both settings, of the whole and of each part that every seed has; none without parts."""
+    named = [name for name in results[0].by_part if all(name in result.by_part for result in results)]
+    whole = [{setting: metrics.accuracy for setting, metrics in result.metrics.items()} for result in results]
+    found = [(one_line(name)[:LONGEST_LABEL], [result.by_part[name] for result in results]) for name in named]
+    rows = []
+    for name, seeds in [("all parts", whole), *found] if found else []:
+        cells = {f"{setting}.accuracy": _cell([each[setting] for each in seeds]) for setting in SETTING_TITLES}
+        rows.append([name, *(column.text(cells[column.name]) for column in ACCURACIES)])
+    return rows
 
 
 def diagnostics_by_task(row: Row) -> dict[str, list[Cell]]:

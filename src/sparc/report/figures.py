@@ -203,10 +203,7 @@ def diagnostics_figures(study: Study, index: int) -> list[Figure]:
 def parts_figures(study: Study, index: int) -> list[Figure]:
     """A table of what a method's answers come to by part, if it has any."""
     row = study.rows[index]
-    rows = [
-        [name, *(COLUMN[f"{setting}.accuracy"].text(cell) for setting, cell in cells.items())]
-        for name, cells in accuracies_by_part(row.results)
-    ]
+    rows = accuracies_by_part(row.results)
     if not rows:
         return []
     heading = _heading(study, row, "what its parts bring")

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sparc.experiment.result import Matrix, Result, summarized
-from sparc.report.comparison import COLUMN, COLUMNS, Row, accuracies_by_part, mean_and_deviation
+from sparc.report.comparison import COLUMNS, Row, accuracies_by_part, mean_and_deviation
 from sparc.report.labels import METRIC_SYMBOLS, METRIC_TITLES, SETTING_TITLES
 from sparc.report.plain_table import plain_table
 from sparc.text import counted, percent, spread
@@ -63,8 +63,8 @@ def metrics_table(result: Result) -> Table:
 def parts_table(results: Sequence[Result]) -> Table:
     """A_T by part, mean and sample deviation over seeds; no rows where a method has no parts."""
     table = plain_table(f"{METRIC_TITLES['accuracy']} by parts, in percent", "answers", *SETTING_TITLES.values())
-    for name, cells in accuracies_by_part(results):
-        table.add_row(escape(name), *(COLUMN[f"{setting}.accuracy"].text(cell) for setting, cell in cells.items()))
+    for name, *accuracies in accuracies_by_part(results):
+        table.add_row(escape(name), *accuracies)
     return table
 
 
