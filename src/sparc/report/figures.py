@@ -24,9 +24,13 @@ from sparc.report.comparison import (
 from sparc.report.drawing import Drawing
 from sparc.report.labels import SETTING_TITLES
 from sparc.report.study import Study
+from sparc.report.sweeps import Curve, curve_label, sweeps
+from sparc.text import one_line
 
 LEAST_COST = 1e-6
 """For costs of 0, which an axis of logarithms has no place for."""
+LOG_FROM = 8
+"""How many times its least value a setting's largest one is, for its axis to be one of logarithms."""
 MAX_POINTS = 300
 """Points of a line; more cannot be seen."""
 
@@ -95,7 +99,7 @@ class CostCharts:
                 if (cell := row.cells[f"{setting}.accuracy"]).mean is not None
             ]
             if series:
-                y = _accuracy_axis("accuracy A_T after the last task, %", series)
+                y = _accuracy_axis(A_T_AXIS, series)
                 drawing = points(
                     Heading(f"{self.title} against {setting_title} accuracy", study.in_a_line()), x, y, series
                 )
@@ -111,6 +115,40 @@ def stage_figures(study: Study) -> list[Figure]:
 def end_figures(study: Study) -> list[Figure]:
     """Lines of the accuracy on each task at the end, a chart a setting."""
     return AT_THE_END.drawn(study)
+
+
+def sweep_figures(study: Study) -> list[Figure]:
+    """Lines of Class-IL and of Task-IL accuracy against each setting that was varied by itself."""
+    return [
+        figure
+        for number, (name, curves) in enumerate(sweeps(study.rows).items(), 1)
+        for figure in _sweep_figures(study, number, name, curves)
+    ]
+
+
+def _sweep_figures(study: Study, number: int, name: str, curves: Sequence[Curve]) -> list[Figure]:
+    values = [value for curve in curves for value, _ in curve]
+    low, high = min(values), max(values)
+    log = low > 0 and high / low >= LOG_FROM
+    shown = one_line(name).replace("_", " ")
+    x = Axis(f"{shown}{' (log scale)' * log}", low, high, log=log)
+    figures = []
+    for setting, setting_title in SETTING_TITLES.items():
+        column = f"{setting}.accuracy"
+        series = [
+            Series(
+                curve_label(study.rows[curve[0][1]], name),
+                min(index for _, index in curve),
+                [(value, study.rows[index].cells[column]) for value, index in curve],
+            )
+            for curve in curves
+        ]
+        if any(each.known() for each in series):
+            y = _accuracy_axis(A_T_AXIS, series)
+            heading = Heading(f"{setting_title} accuracy by {shown}", study.in_a_line())
+            file = f"setting-{number:02}-{_in_file(name)}-{_file(setting)}"
+            figures.append(Figure(file, SWEEP_CAPTION, lines(heading, x, y, series)))
+    return figures
 
 
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
@@ -219,9 +257,10 @@ def _heading(study: Study, row: Row, what: str) -> Heading:
 def all_figures(study: Study) -> list[Figure]:
     each = [figure for index in range(len(study.rows)) for figure in row_figures(study, index)]
     costs = [figure for charts in COST_CHARTS for figure in charts.drawn(study)]
-    return [*stage_figures(study), *end_figures(study), *costs, *each, *loss_figures(study)]
+    return [*stage_figures(study), *end_figures(study), *sweep_figures(study), *costs, *each, *loss_figures(study)]
 
 
+A_T_AXIS = "accuracy A_T after the last task, %"
 BAND = "The band is one deviation over seeds to each side."
 STAGES = Curves(
     "stages",
@@ -246,6 +285,7 @@ AT_THE_END = Curves(
         "task_il": f"The same, chosen among the task’s own classes. {BAND}",
     },
 )
+SWEEP_CAPTION = f"Runs of a line differ in this setting alone. {BAND}"
 COST_CAPTION = "Further up is better, further left costs less. The thin line is one deviation over seeds to each side."
 SIZE = CostCharts(
     "size",
@@ -288,4 +328,9 @@ def _file(setting: str) -> str:
 
 
 def _file_of(study: Study, index: int) -> str:
-    return f"{index + 1:02}-{re.sub(r'[^a-z0-9]+', '-', study.rows[index].label.lower()).strip('-')[:50]}"
+    return f"{index + 1:02}-{_in_file(study.rows[index].label)}"
+
+
+def _in_file(text: str) -> str:
+    """What of a text a file can be named by."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:50]

@@ -14,7 +14,15 @@ from sparc import __version__
 from sparc.report.charts import WIDTH
 from sparc.report.colours import DARK, LIGHT
 from sparc.report.comparison import ACCURACIES, COLUMNS, MAIN, Column, Row, grouped, value_text
-from sparc.report.figures import COST_CHARTS, Figure, end_figures, loss_figures, row_figures, stage_figures
+from sparc.report.figures import (
+    COST_CHARTS,
+    Figure,
+    end_figures,
+    loss_figures,
+    row_figures,
+    stage_figures,
+    sweep_figures,
+)
 from sparc.report.labels import METRIC_SYMBOLS, SETTING_TITLES
 from sparc.report.marks import mark
 from sparc.report.study import Study, epochs_text
@@ -91,6 +99,7 @@ def _study(study: Study, number: int, several: bool) -> str:
         _figures(stage_figures(study), key),
         _heading(level, "Each task at the end"),
         _figures(end_figures(study), key),
+        *([_heading(level, "By setting"), _figures(swept, key)] if (swept := sweep_figures(study)) else ()),
         *(
             part
             for charts in COST_CHARTS
