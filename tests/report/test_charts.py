@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
 from PIL import Image
 
 from sparc.report.axis import MAX_TICKS, Axis
@@ -262,6 +264,23 @@ def test_an_axis_of_one_value_has_it_in_the_middle() -> None:
 @given(st.text(min_size=1), st.floats(20, 400))
 def test_what_is_fitted_fits(text: str, room: float) -> None:
     assert text_width(fitted(text, 12, room), 12) <= room
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seq-cifar100-5, 5 tasks, 5 to 20 epochs a task, 1 seed",
+        "mean accuracy on the tasks learned so far, %",
+        "LiDER on ER-ACE, lipschitz weight 0.3",
+        "BMKP WSN CPG NISPA",
+        "12.34 ± 0.56",
+    ],
+)
+def test_a_texts_width_is_about_that_in_a_wide_font(text: str) -> None:
+    font = FT2Font(findfont(FontProperties(family="DejaVu Sans", weight="bold")))
+    font.set_size(100, 72)
+    real = sum(font.load_char(ord(letter)).linearHoriAdvance / 65536 for letter in text) / 100
+    assert 0.97 * real <= text_width(text, 1.0) <= 1.15 * real
 
 
 def test_names_stand_beside_points_and_only_where_there_is_room() -> None:
