@@ -133,7 +133,7 @@ def fitted(text: str, size: float, room: float) -> str:
     """The text, cut off where it is wider than the room.
 
     >>> fitted("stability", 12, 100), fitted("stability", 12, 50)
-    ('stability', 'stabil…')
+    ('stability', 'stabi…')
     """
     if text_width(text, size) <= room:
         return text
