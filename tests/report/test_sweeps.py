@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from sparc.experiment.result import Result
-from sparc.report.drawing import Line, flattened
+from sparc.report.charts import PLOT_HEIGHT
+from sparc.report.drawing import Line, Text, flattened
 from sparc.report.figures import all_figures, sweep_figures
 from sparc.report.page import page
 from sparc.report.study import Study, studies
@@ -88,6 +89,18 @@ def test_a_narrow_range_is_not_logarithmic_and_the_marks_lie_where_the_numbers_a
     assert half == pytest.approx((top + bottom) / 2)
     assert left < right
     assert top < bottom
+
+
+def test_values_are_marked_and_small_differences_can_be_seen(result: Make) -> None:
+    one = study(*(after(result, epochs, accuracy) for epochs, accuracy in ((1, 71.0), (3, 74.0), (9, 76.5))))
+    drawing = sweep_figures(one)[0].drawing
+    texts = [shape.text for shape in flattened(drawing.shapes) if isinstance(shape, Text)]
+    assert {"1", "3", "9"} <= set(texts)
+    assert "70" in texts
+    assert "0" not in texts
+    (line,) = [shape for shape in flattened(drawing.shapes) if isinstance(shape, Line) and len(shape.points) == 3]
+    heights = [y for _, y in line.points]
+    assert max(heights) - min(heights) > 0.4 * PLOT_HEIGHT
 
 
 def test_a_method_that_must_be_told_the_task_has_one_chart(result: Make) -> None:

@@ -127,11 +127,11 @@ def sweep_figures(study: Study) -> list[Figure]:
 
 
 def _sweep_figures(study: Study, number: int, name: str, curves: Sequence[Curve]) -> list[Figure]:
-    values = [value for curve in curves for value, _ in curve]
-    low, high = min(values), max(values)
+    values = sorted({value for curve in curves for value, _ in curve})
+    low, high = values[0], values[-1]
     log = low > 0 and high / low >= LOG_FROM
     shown = one_line(name).replace("_", " ")
-    x = Axis(f"{shown}{' (log scale)' * log}", low, high, log=log)
+    x = Axis(f"{shown}{' (log scale)' * log}", low, high, log=log, values=tuple(values))
     figures = []
     for setting, setting_title in SETTING_TITLES.items():
         column = f"{setting}.accuracy"
@@ -144,7 +144,7 @@ def _sweep_figures(study: Study, number: int, name: str, curves: Sequence[Curve]
             for curve in curves
         ]
         if any(each.known() for each in series):
-            y = _accuracy_axis(A_T_AXIS, series)
+            y = _near_axis(A_T_AXIS, series)
             heading = Heading(f"{setting_title} accuracy by {shown}", study.in_a_line())
             file = f"setting-{number:02}-{_in_file(name)}-{_file(setting)}"
             figures.append(Figure(file, SWEEP_CAPTION, lines(heading, x, y, series)))
@@ -154,6 +154,14 @@ def _sweep_figures(study: Study, number: int, name: str, curves: Sequence[Curve]
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
     """An axis that ends a little above the best, as methods far from 100 % could not be told apart below it."""
     return Axis(title, 0, _top(mean + spread for each in series for _, mean, spread in each.known()))
+
+
+def _near_axis(title: str, series: Sequence[Series]) -> Axis:
+    """An axis from a little below the worst to a little above the best, to tell apart what differs by little."""
+    ends = [mean + side * spread for each in series for _, mean, spread in each.known() for side in (-1, 1)]
+    low, high = max(min(ends), 0), min(max(ends), 100)
+    step = 10 if high - low > 10 else 5 if high - low > 2 else 1
+    return Axis(title, math.floor(low / step) * step, min(math.floor(high / step) * step + step, 100))
 
 
 def _top(values: Iterable[float]) -> float:
@@ -285,7 +293,7 @@ AT_THE_END = Curves(
         "task_il": f"The same, chosen among the task’s own classes. {BAND}",
     },
 )
-SWEEP_CAPTION = f"Runs of a line differ in this setting alone. {BAND}"
+SWEEP_CAPTION = f"Runs of a line differ in this setting alone; the axis need not begin at 0. {BAND}"
 COST_CAPTION = "Further up is better, further left costs less. The thin line is one deviation over seeds to each side."
 SIZE = CostCharts(
     "size",
