@@ -16,6 +16,7 @@ PACKED = {
     "goal": None,
 }
 FROM_SCRATCH = {"batch_size": 128, "lr": 0.1, "momentum": 0.9, "weight_decay": 5e-4}
+SPARC = {"lr": 0.005, "optimizer": "adam", "schedule": "cosine", "width": 0.5}
 DEFAULTS = {
     "joint": {"lr": 0.1},
     "sgd": {"lr": 0.03},
@@ -191,7 +192,7 @@ DEFAULTS = {
         "energy": 0.96,
         "lam": 1.0,
     },
-    "sparc": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99, "kappa": 5.0},
+    "sparc": {**SPARC, "shared": 0.5, "alpha": 0.99, "kappa": 5.0},
     "chorus": {
         "epochs": 20,
         "lr": 0.02,
@@ -203,8 +204,8 @@ DEFAULTS = {
         "statistics": 256,
         "patches": 960,
     },
-    "isolation": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "kappa": 5.0},
-    "weight-alignment": {"lr": 0.005, "optimizer": "adam", "width": 0.5, "shared": 0.5, "alpha": 0.99},
+    "isolation": {**SPARC, "kappa": 5.0},
+    "weight-alignment": {**SPARC, "shared": 0.5, "alpha": 0.99},
 }
 USUAL = {"epochs": 50, "batch_size": 32, "optimizer": "sgd", "momentum": 0, "weight_decay": 0, "schedule": "constant"}
 

@@ -129,7 +129,7 @@ def test_a_run_that_repeats_another_is_left_out_and_that_is_said(result: Make) -
 
 @pytest.mark.parametrize(
     ("methods", "settings", "fact"),
-    [(1, 2, "m0, width 0, m0, width 1"), (6, 1, "6"), (3, 2, "3 with 6 settings"), (1, 6, "1 with 6 settings")],
+    [(1, 2, "m0, width 0; m0, width 1"), (6, 1, "6"), (3, 2, "3 with 6 settings"), (1, 6, "1 with 6 settings")],
 )
 def test_methods_are_named_if_few_and_else_counted(result: Make, methods: int, settings: int, fact: str) -> None:
     results = [result(f"m{method}", width=width) for method in range(methods) for width in range(settings)]

@@ -91,8 +91,8 @@ def _study(study: Study, number: int, several: bool) -> str:
         _heading(level, "Comparison"),
         _filter(study.rows),
         _comparison(study, MAIN, "Comparison of all methods"),
-        '<p class="hint">Green and bold is best, upper bounds apart; a click on a column’s title sorts by it, '
-        "one on a method’s name makes it stand out in the charts.</p>",
+        '<p class="hint">Green and bold is best, upper bounds apart; a lead within the deviations, or of one seed, may '
+        "be chance. A click on a column’s title sorts by it, one on a method’s name makes it stand out in charts.</p>",
         _folded("The other Task-IL metrics", _comparison(study, TASK_IL, "Task-IL metrics of all methods")),
         _folded("What the columns mean", _meanings()),
         _heading(level, "Task after task"),
@@ -144,14 +144,14 @@ def _facts(study: Study) -> str:
 def _methods(rows: Sequence[Row]) -> str:
     """The methods' names if they are few, and else their number."""
     if len(rows) < FEW:
-        return ", ".join(row.label for row in rows)
+        return "; ".join(row.label for row in rows)
     count = len({row.method for row in rows})
     return f"{count}" if count == len(rows) else f"{count} with {len(rows)} settings"
 
 
 def _best(rows: Sequence[Row], column: Column) -> str:
     cells = [(row.label, row.cells[column.name]) for row in rows]
-    return " and ".join(f"{label} {column.text(cell)} %" for label, cell in cells if cell.best)
+    return " and ".join(f"{label}: {column.text(cell)} %" for label, cell in cells if cell.best)
 
 
 def _pictures(train: object, test: object, size: object) -> str:

@@ -1,7 +1,8 @@
 """SPARC: a tiny frozen sub-network a task, half of whose point-wise filters all tasks share.
 
 Bhat, Niesten, Arani and Zonooz, "Continual Learning Beyond Experience Rehearsal and Full Model Surrogates", ICML 2025.
-No picture of an old task is kept and no copy of the model is made.
+No picture of an old task is kept and no copy of the model is made. The paper names no schedule of the learning rate:
+one that falls along a cosine brings its accuracy, a constant one less.
 """
 
 import math
@@ -32,7 +33,7 @@ class SPARC(Prepared[InferenceNet]):
     title = "SPARC"
     paper = "Bhat et al., ICML 2025"
     Settings: ClassVar[type[WorkingSettings]] = SparcSettings
-    recipe = Recipe(lr=5e-3, optimizer="adam")
+    recipe = Recipe(lr=5e-3, optimizer="adam", schedule="cosine")
     frozen_parts = ("net.working",)
     notes = frozenset({"head_norms"})
 
