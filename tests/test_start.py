@@ -116,7 +116,7 @@ COLOURED = Glance(torch.randint(256, (4, 3, 32, 32), generator=Generator().manua
         ("auto", {}, False, COLOURED, "lite0", "coloured, and large enough with 64 pixels"),
         ("nothing", {}, False, COLOURED, "nothing", "asked for"),
         ("lite0", {}, True, COLOURED, "lite0", "asked for"),
-        ("auto", {"width": 0.25}, False, COLOURED, "nothing", "width says how"),
+        ("auto", {"width": 0.25}, False, COLOURED, "nothing", "width is a setting of models without a start"),
         ("auto", {}, True, COLOURED, "nothing", "how long to train"),
         ("auto", {}, False, Glance(COLOURED.images[:, :1], 64), "nothing", "1 channel,"),
         ("auto", {}, False, Glance(COLOURED.images, 20), "nothing", "20 pixels are too small"),

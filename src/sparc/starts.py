@@ -45,7 +45,7 @@ def choose_start(
         return asked, "as it was asked for"
     for name in _FROM_SCRATCH:
         if getattr(settings, name) != getattr(USUAL, name):
-            return "nothing", f"{name} says how working memories are made, and with a start there are none"
+            return "nothing", f"{name} is a setting of models without a start"
     if trains:
         return "nothing", "it was said how long to train"
     if not are_installed():
