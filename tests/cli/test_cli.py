@@ -308,6 +308,26 @@ def test_runs_of_which_there_is_nothing_to_say_have_a_line_each(
     assert f" {name} " in capsys.readouterr().out
 
 
+def test_runs_say_what_is_set_otherwise_than_usual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", str(RESULTS / "methods")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "-er-seed0-" in line]
+    assert sorted(line[4:] for line in lines) == [
+        ["width=0.25", "buffer_size=500", "epochs=2"],
+        ["width=0.25", "buffer_size=500", "epochs=2", "lr=0.03"],
+    ]
+    for number, (method, benchmark) in enumerate((("of tomorrow", "seq-cifar100-5"), ("sparc", "folder-gone"))):
+        folder = tmp_path / f"{number}"
+        shutil.copytree(next((RESULTS / "sparc-constant").glob("*-seed0-*")), folder)
+        for name in ("result.json", "run.json"):
+            content = json.loads((folder / name).read_text())
+            content["config"] |= {"method": method, "benchmark": benchmark}
+            (folder / name).write_text(json.dumps(content))
+    assert main(["runs", str(tmp_path)]) == 0
+    unknown, gone = [line.split()[4:] for line in capsys.readouterr().out.splitlines() if "done" in line]
+    assert {"lr=0.005", "schedule=constant", "kappa=5.0"} <= set(unknown)
+    assert gone == ["schedule=constant"]
+
+
 def test_one_task_and_two_seeds_have_no_forgetting_but_a_table(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

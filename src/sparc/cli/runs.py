@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from sparc.cli.parse import parse
-from sparc.experiment import Run, list_runs
-from sparc.experiment.config import as_flags, differing, flat_settings
+from sparc.data.benchmarks import BENCHMARKS
+from sparc.experiment import Run, RunConfig, list_runs
+from sparc.experiment.config import as_flags, flat_settings, usual_recipe
+from sparc.methods import METHODS
 from sparc.report.plain_table import plain_table
 from sparc.text import one_line, percent
 
@@ -38,9 +41,8 @@ def main(arguments: list[str]) -> int:
     if not runs:
         print(f"there are no runs in {one_line(str(given.folder))}")
         return 0
-    names = _differing(runs)
-    notes = [_note(each, names[_kind(each)]) for each in runs]
-    last = ["settings, where, or why"] if any(notes) else []  # an empty column would take room from the names
+    notes = [_note(each) for each in runs]
+    last = ["unusual settings, where, or why"] if any(notes) else []  # an empty column would take room from the names
     table = plain_table("Runs", "folder", "state", "Class-IL", "Task-IL", *last, words=True)
     for column in table.columns[1:4]:
         column.no_wrap = True
@@ -54,22 +56,22 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _differing(runs: list[Run]) -> dict[str, list[str]]:
-    """The names of settings in which runs of the same on the same benchmark differ."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        groups.setdefault(_kind(run), []).append(flat_settings(run.config))
-    return {kind: differing(settings) for kind, settings in groups.items()}
-
-
-def _note(run: Run, names: list[str]) -> str:
-    own = flat_settings(run.config)
-    settings = one_line(" ".join(as_flags({name: own.get(name) for name in names})))
+def _note(run: Run) -> str:
+    settings = one_line(" ".join(as_flags(_unusual(run.config))))
     return "; ".join(filter(None, (settings, run.note)))
 
 
-def _kind(run: Run) -> str:
-    return f"{run.config.get('method')} on {run.config.get('benchmark')}"
+def _unusual(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings other than the method's usual ones on the benchmark; all of them where the method is not known."""
+    try:
+        known = RunConfig.from_json(config)
+    except ValueError:
+        return flat_settings(config)
+    method = METHODS.find(known.method)
+    recipe = usual_recipe(method, BENCHMARKS.get(known.benchmark))
+    usual = RunConfig(known.benchmark, known.method, method.Settings(), recipe)
+    own, others = flat_settings(known.as_json()), flat_settings(usual.as_json())
+    return {name: value for name, value in own.items() if value != others[name]}
 
 
 def _accuracies(run: Run) -> tuple[str, str]:
