@@ -22,7 +22,6 @@ from sparc.cli.workers import Workers, check_all_done, do_all
 from sparc.data.benchmarks import find
 from sparc.errors import InputError
 from sparc.experiment import Run, RunConfig, done_runs, find_done
-from sparc.experiment.config import differing, flat_settings
 from sparc.files import check_output
 from sparc.methods import METHODS
 from sparc.report.plain_table import plain_table
@@ -99,10 +98,7 @@ def commands(configs: Sequence[RunConfig], place: Workers) -> dict[str, list[Run
 def _command(seeds: Sequence[RunConfig], place: Workers) -> str:
     config = seeds[0]
     arguments = ["sparc", "run", config.benchmark, "--method", config.method]
-    usual = flat_settings(RunConfig.default(config.benchmark, config.method).as_json())
-    own = flat_settings(config.as_json())
-    for name in differing([own, usual]):
-        value = own[name]
+    for name, value in config.unusual().items():
         values = [] if value is True else value if isinstance(value, list) else [value]
         texts = [f"{one:g}" if isinstance(one, float) else str(one) for one in values]
         arguments += [f"--{name.replace('_', '-')}", *texts]

@@ -3,20 +3,17 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 
 from sparc.cli.parse import parse
-from sparc.data.benchmarks import BENCHMARKS
 from sparc.experiment import Run, RunConfig, list_runs
-from sparc.experiment.config import as_flags, flat_settings, usual_recipe
-from sparc.methods import METHODS
+from sparc.experiment.config import as_flags, flat_settings
 from sparc.report.plain_table import plain_table
 from sparc.text import one_line, percent
 
@@ -57,21 +54,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _note(run: Run) -> str:
-    settings = one_line(" ".join(as_flags(_unusual(run.config))))
-    return "; ".join(filter(None, (settings, run.note)))
-
-
-def _unusual(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings other than the method's usual ones on the benchmark; all of them where the method is not known."""
     try:
-        known = RunConfig.from_json(config)
-    except ValueError:
-        return flat_settings(config)
-    method = METHODS.find(known.method)
-    recipe = usual_recipe(method, BENCHMARKS.get(known.benchmark))
-    usual = RunConfig(known.benchmark, known.method, method.Settings(), recipe)
-    own, others = flat_settings(known.as_json()), flat_settings(usual.as_json())
-    return {name: value for name, value in own.items() if value != others[name]}
+        settings = RunConfig.from_json(run.config).unusual()
+    except ValueError:  # of another version, so that nobody knows what is usual
+        settings = flat_settings(run.config)
+    return "; ".join(filter(None, (one_line(" ".join(as_flags(settings))), run.note)))
 
 
 def _accuracies(run: Run) -> tuple[str, str]:

@@ -151,6 +151,17 @@ class RunConfig:
     def _parts(self) -> dict[str, Settings | Recipe | StreamSettings]:
         return {"settings": self.settings, "recipe": self.recipe, "stream": self.stream}
 
+    def unusual(self) -> dict[str, Any]:
+        """By name, what is set otherwise than by default for the method on the benchmark.
+
+        >>> RunConfig("seq-digits", "sgd", METHODS.find("sgd").Settings(width=0.25), Recipe(epochs=50)).unusual()
+        {'width': 0.25, 'epochs': 50, 'schedule': 'constant'}
+        """
+        method = METHODS.find(self.method)
+        recipe = usual_recipe(method, benchmarks.BENCHMARKS.get(self.benchmark))
+        usual = flat_settings(RunConfig(self.benchmark, self.method, method.Settings(), recipe).as_json())
+        return {name: value for name, value in flat_settings(self.as_json()).items() if value != usual[name]}
+
     def as_json(self) -> dict[str, Any]:
         """As it comes back out of a file."""
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
