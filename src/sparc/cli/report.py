@@ -29,7 +29,7 @@ USUAL = {
     "svg": "figures",
     "png": "figures",
 }
-ENDINGS = {Path(usual).suffix: kind for kind, usual in USUAL.items() if "." in usual} | {".svg": "svg", ".png": "png"}
+ENDINGS = {Path(usual).suffix or f".{kind}": kind for kind, usual in USUAL.items()}
 """What the end of a file's name says of its format."""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sparc.experiment.result import Matrix
 from sparc.report.axis import Axis
@@ -176,13 +177,13 @@ def heat_map(heading: Heading, x_title: str, y_title: str, matrix: Matrix) -> Dr
 def table(heading: Heading, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Drawing:
     """A table as a drawing: names at the left, numbers at the right."""
     shapes: list[Shape] = _heading_texts(heading, WIDTH)
-    cell_width = max(text_width(cell, SMALL) for row in [columns, *rows] for cell in row[1:]) + SMALL
-    room = WIDTH - RIGHT - cell_width * (len(columns) - 1) - MARGIN
+    widths = [max(text_width(cell, SMALL) for cell in cells) + SMALL for cells in zip(columns, *rows, strict=True)]
+    ends = [WIDTH - RIGHT - sum(widths[column + 1 :]) for column in range(len(widths))]
     for line, (name, *cells) in enumerate([columns, *rows]):
         level, bold = TOP + 26 * line, line == 0
-        shapes.append(Text(MARGIN, level, fitted(name, SMALL, room), SMALL, bold=bold))
-        for column, cell in enumerate(reversed(cells)):
-            shapes.append(Text(WIDTH - RIGHT - cell_width * column, level, cell, SMALL, "end", bold=bold))
+        shapes.append(Text(MARGIN, level, fitted(name, SMALL, ends[0] - MARGIN), SMALL, bold=bold))
+        for end, cell in zip(reversed(ends[1:]), reversed(cells), strict=True):
+            shapes.append(Text(end, level, cell, SMALL, "end", bold=bold))
         shapes.append(Line(((MARGIN, level + 8), (WIDTH - RIGHT, level + 8)), "muted" if bold else "grid", width=1))
     description = "; ".join(" ".join(filter(None, row)) for row in rows)
     title = f"{heading.title}, {heading.note}"
@@ -257,18 +258,31 @@ class _Sheet:
             _, level = self.at(self.x.low, value)
             self.add(Line(((LEFT, level), (self.width - RIGHT, level)), "grid", width=1))
             self.add(Text(LEFT - 7, level + 4, self.y.format(value), SMALL, "end", "muted"))
-        for value in self.x.ticks():
-            across, _ = self.at(value, self.y.low)
+        for value in self._marked():
+            across, half = self._label_below(value)
             if upright:
                 self.add(Line(((across, TOP), (across, TOP + self.height)), "grid", width=1))
-            self.add(Text(across, TOP + self.height + 16, self.x.format(value), SMALL, "middle", "muted"))
+            inside = min(across, self.width - half)
+            self.add(Text(inside, TOP + self.height + 16, self.x.format(value), SMALL, "middle", "muted"))
         base = TOP + self.height
         self.add(Line(((LEFT, base), (self.width - RIGHT, base)), "muted", width=1))
         self.x_title()
 
+    def _marked(self) -> Sequence[float]:
+        """Where the x axis is marked: at the values that it names, if their labels keep apart, or at round numbers."""
+        labels = [self._label_below(value) for value in self.x.values]
+        apart = all(right - left > more + most for (left, more), (right, most) in pairwise(labels))
+        distinct = len({self.x.format(value) for value in self.x.values}) == len(labels)
+        return self.x.values if labels and apart and distinct else self.x.ticks()
+
+    def _label_below(self, value: float) -> tuple[float, float]:
+        """Where the middle of a mark's label is, and half of its width."""
+        return self.at(value, self.y.low)[0], text_width(self.x.format(value), SMALL) / 2
+
     def x_title(self) -> None:
         self.bottom += 18
-        self.add(Text((LEFT + self.width - RIGHT) / 2, self.bottom, self.x.title, SMALL, "middle", "muted"))
+        title = fitted(self.x.title, SMALL, self.room)
+        self.add(Text((LEFT + self.width - RIGHT) / 2, self.bottom, title, SMALL, "middle", "muted"))
 
     def legend(self, series: Sequence[Series], sample: Callable[[Series], tuple[Shape, ...]] = _line_sample) -> None:
         """Two entries a line where the labels are short; the first few series, and how many more there are."""

@@ -1,8 +1,8 @@
 """The numbers of a comparison: a row a method, mean and deviation over its seeds, and which of them are best."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from math import isnan
 from statistics import mean, stdev
@@ -68,8 +68,8 @@ class Column:
 class Row:
     """The runs that differ in nothing but the seed."""
 
-    label: str
-    """The method's title, and whatever sets the row apart from others of the same method; one line, not escaped."""
+    title: str
+    """The method's, in one line and not escaped."""
     method: str
     settings: dict[str, Any]
     """All of them, without the seed."""
@@ -77,6 +77,17 @@ class Row:
     """One a seed, all of them done."""
     cells: dict[str, Cell]
     """By the column's name."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """Settings that set the row apart from others, as texts."""
+
+    @property
+    def label(self) -> str:
+        """The method's title, and whatever sets the row apart from others of the same method."""
+        return self.label_without()
+
+    def label_without(self, setting: str = "") -> str:
+        """The same, but for a setting of which it need not speak."""
+        return ", ".join([self.title, *(text for name, text in self.said.items() if name != setting)])
 
     @property
     def results(self) -> list[Result]:
@@ -118,7 +129,7 @@ def compare(runs: Sequence[Run]) -> list[Row]:
         groups.setdefault(key, {}).setdefault(run.config["seed"], run)
     rows = [
         Row(
-            label=one_line(seeds[0].measured.title or seeds[0].config["method"])[:LONGEST_LABEL],
+            title=one_line(seeds[0].measured.title or seeds[0].config["method"])[:LONGEST_LABEL],
             method=seeds[0].config["method"],
             settings=_settings(seeds[0]),
             runs=tuple(seeds),
@@ -182,8 +193,8 @@ def accuracies_by_part(results: Sequence[Result]) -> list[list[str]]:
     found = [(one_line(name)[:LONGEST_LABEL], [result.by_part[name] for result in results]) for name in named]
     rows = []
     for name, seeds in [("all parts", whole), *found] if found else []:
-        cells = {f"{setting}.accuracy": _cell([each[setting] for each in seeds]) for setting in SETTING_TITLES}
-        rows.append([name, *(column.text(cells[column.name]) for column in ACCURACIES)])
+        cells = [_cell([each[setting] for each in seeds]) for setting in SETTING_TITLES]
+        rows.append([name, *(column.text(cell) for column, cell in zip(ACCURACIES, cells, strict=True))])
     return rows
 
 
@@ -319,14 +330,14 @@ def _settings(run: Run) -> dict[str, Any]:
 def _with_labels(rows: list[Row]) -> list[Row]:
     """Labels of a method that has several rows say in what they differ; of their budget, all rows speak."""
     labelled = []
-    said = {name: {json.dumps(row.settings[name]) for row in rows if name in row.settings} for name in BUDGET}
-    unequal = {name for name, values in said.items() if len(values) > 1}
+    budgets = {name: {json.dumps(row.settings[name]) for row in rows if name in row.settings} for name in BUDGET}
+    unequal = {name for name, values in budgets.items() if len(values) > 1}
     for row in rows:
         same = [other.settings for other in rows if other.method == row.method]
         apart = unequal.union(differing(same))
         names = [name for name in dict.fromkeys(name for settings in same for name in settings) if name in apart]
-        texts = [setting_text(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in names]
-        labelled.append(replace(row, label=", ".join([row.label, *texts])))
+        said = {name: setting_text(one_line(name), row.settings.get(name))[:LONGEST_LABEL] for name in names}
+        labelled.append(replace(row, said=said))
     return labelled
 
 

@@ -8,8 +8,10 @@ from itertools import accumulate
 from typing import Literal
 
 Points = tuple[tuple[float, float], ...]
-NARROW, WIDE = frozenset(" .,:;'|!/()[]-iIjlftr"), frozenset("mMwW%@+=<>±×−→↑↓…—")
-"""Letters that take less, and more, room than others."""
+NARROW = frozenset(" .,:;'|!/()[]-iIjlftr")
+"""Letters that take less room than others."""
+WIDE = frozenset("mMwW%@+=<>±×−→↑↓…—")
+"""Letters that take more."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def arranged(title: str, lines: Sequence[str], drawings: Sequence[Drawing], colu
 
 
 def text_width(text: str, size: float) -> float:
-    """A guess on the safe side, as the font is not known."""
+    """A guess, as the font is not known."""
     return size * sum(map(_letter_width, text))
 
 
@@ -126,7 +128,7 @@ def _letter_width(letter: str) -> float:
         return 0.42
     if letter in WIDE or unicodedata.east_asian_width(letter) in "WF":
         return 1.0
-    return 0.78 if letter.isupper() else 0.65
+    return 0.78 if letter.isupper() or not letter.isascii() else 0.65
 
 
 def fitted(text: str, size: float, room: float) -> str:

@@ -24,7 +24,7 @@ from sparc.report.comparison import (
 from sparc.report.drawing import Drawing
 from sparc.report.labels import SETTING_TITLES
 from sparc.report.study import Study
-from sparc.report.sweeps import Curve, curve_label, sweeps
+from sparc.report.sweeps import Curve, sweeps
 from sparc.text import one_line
 
 LEAST_COST = 1e-6
@@ -58,11 +58,10 @@ class Curves:
     def drawn(self, study: Study) -> list[Figure]:
         figures = []
         for setting, setting_title in SETTING_TITLES.items():
-            series = [
-                Series(row.label, index, list(enumerate(curve, 1)))
+            series = _known(
+                Series(row.label, index, list(enumerate(self.of(row, setting) or (), 1)))
                 for index, row in enumerate(study.rows)
-                if (curve := self.of(row, setting)) is not None
-            ]
+            )
             if series:
                 x = Axis(self.across, 1, len(series[0].points), integers=True)
                 y = _accuracy_axis(self.upwards, series)
@@ -93,11 +92,10 @@ class CostCharts:
         x = Axis(f"{self.across} (log scale)", min(costs) / 2, max(costs) * 2, log=True)
         figures = []
         for setting, setting_title in SETTING_TITLES.items():
-            series = [
-                Series(row.label, index, [(cost, cell)])
+            series = _known(
+                Series(row.label, index, [(cost, row.cells[f"{setting}.accuracy"])])
                 for index, (row, cost) in enumerate(zip(study.rows, costs, strict=True))
-                if (cell := row.cells[f"{setting}.accuracy"]).mean is not None
-            ]
+            )
             if series:
                 y = _accuracy_axis(A_T_AXIS, series)
                 drawing = points(
@@ -131,24 +129,29 @@ def _sweep_figures(study: Study, number: int, name: str, curves: Sequence[Curve]
     low, high = values[0], values[-1]
     log = low > 0 and high / low >= LOG_FROM
     shown = one_line(name).replace("_", " ")
-    x = Axis(f"{shown}{' (log scale)' * log}", low, high, log=log, values=tuple(values))
+    x = Axis(f"{shown}{' (log scale)' * log}", low, high, log=log, format="{:.7g}".format, values=tuple(values))
     figures = []
     for setting, setting_title in SETTING_TITLES.items():
         column = f"{setting}.accuracy"
-        series = [
+        series = _known(
             Series(
-                curve_label(study.rows[curve[0][1]], name),
+                study.rows[curve[0][1]].label_without(name),
                 min(index for _, index in curve),
                 [(value, study.rows[index].cells[column]) for value, index in curve],
             )
             for curve in curves
-        ]
-        if any(each.known() for each in series):
+        )
+        if series:
             y = _near_axis(A_T_AXIS, series)
             heading = Heading(f"{setting_title} accuracy by {shown}", study.in_a_line())
             file = f"setting-{number:02}-{_in_file(name)}-{_file(setting)}"
             figures.append(Figure(file, SWEEP_CAPTION, lines(heading, x, y, series)))
     return figures
+
+
+def _known(series: Iterable[Series]) -> list[Series]:
+    """Those that have a number to show."""
+    return [each for each in series if each.known()]
 
 
 def _accuracy_axis(title: str, series: Sequence[Series]) -> Axis:
@@ -161,7 +164,8 @@ def _near_axis(title: str, series: Sequence[Series]) -> Axis:
     ends = [mean + side * spread for each in series for _, mean, spread in each.known() for side in (-1, 1)]
     low, high = max(min(ends), 0), min(max(ends), 100)
     step = 10 if high - low > 10 else 5 if high - low > 2 else 1
-    return Axis(title, math.floor(low / step) * step, min(math.floor(high / step) * step + step, 100))
+    top = min(math.floor(high / step) * step + step, 100)
+    return Axis(title, max(min(math.ceil(low / step) * step, top) - step, 0), top)
 
 
 def _top(values: Iterable[float]) -> float:
@@ -249,7 +253,7 @@ def diagnostics_figures(study: Study, index: int) -> list[Figure]:
 def parts_figures(study: Study, index: int) -> list[Figure]:
     """A table of what a method's answers come to by part, if it has any."""
     row = study.rows[index]
-    rows = accuracies_by_part(row.results)
+    rows = accuracies_by_part(row.results)[:MAX_LEGEND]
     if not rows:
         return []
     heading = _heading(study, row, "what its parts bring")

@@ -99,7 +99,7 @@ def _study(study: Study, number: int, several: bool) -> str:
         _figures(stage_figures(study), key),
         _heading(level, "Each task at the end"),
         _figures(end_figures(study), key),
-        *([_heading(level, "By setting"), _figures(swept, key)] if (swept := sweep_figures(study)) else ()),
+        *([_heading(level, "By setting"), _apart(_figures(swept, key))] if (swept := sweep_figures(study)) else ()),
         *(
             part
             for charts in COST_CHARTS
@@ -260,6 +260,11 @@ def _row(study: Study, index: int, level: int, key: str) -> str:
 def _figures(figures: Sequence[Figure], key: str) -> str:
     kind = "figures wide" if any(figure.drawing.width > WIDTH for figure in figures) else "figures"
     return f'<div class="{kind}">\n{"".join(_figure(figure, key) for figure in figures)}</div>\n'
+
+
+def _apart(figures: str) -> str:
+    """Out of the filter's reach: a line of these is of several rows."""
+    return f"<div>\n{figures}</div>\n"
 
 
 def _figure(figure: Figure, key: str) -> str:

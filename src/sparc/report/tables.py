@@ -62,7 +62,7 @@ def metrics_table(result: Result) -> Table:
 
 def parts_table(results: Sequence[Result]) -> Table:
     """A_T by part, mean and sample deviation over seeds; no rows where a method has no parts."""
-    table = plain_table(f"{METRIC_TITLES['accuracy']} by parts, in percent", "answers", *SETTING_TITLES.values())
+    table = plain_table(f"{METRIC_SYMBOLS['accuracy']} by parts, in percent", "answers", *SETTING_TITLES.values())
     for name, *accuracies in accuracies_by_part(results):
         table.add_row(escape(name), *accuracies)
     return table

@@ -77,7 +77,7 @@ def _evaluate_named(
     normalize, device = method.augment.normalize, method.device
     chosen = [
         predict_batched(partial(choose, task), pictures.images, normalize, device, before_each)
-        for task, pictures in enumerate(sets)
+        for task, (pictures, _) in enumerate(zip(sets, classes, strict=True))
     ]
     return {
         name: _evaluation([each[:, index] for each in chosen], sets, classes, method.needs_task_id)

@@ -158,9 +158,10 @@ class Chorus(SPARC):
 
     def logits_by_part(self, images: Tensor) -> dict[str, Tensor]:
         net, roll = self.ready(), self.net.roll
-        features, whole = net.pooled(images), net.readout
+        whole = net.readout
         if not whole.heads or not whole.discriminants:
             return {}
+        features = net.pooled(images)
         found = {"heads alone": _counted_by(roll._replace(statistics=False, common=False), whole, [])(features)}
         if roll.common:
             *memories, patches = whole.discriminants
