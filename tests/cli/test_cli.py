@@ -308,7 +308,10 @@ def test_runs_of_which_there_is_nothing_to_say_have_a_line_each(
     assert f" {name} " in capsys.readouterr().out
 
 
-def test_runs_say_what_is_set_otherwise_than_usual(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_say_what_is_set_otherwise_than_usual(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     assert main(["runs", str(RESULTS / "methods")]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "-er-seed0-" in line]
     assert sorted(line[4:] for line in lines) == [

@@ -248,8 +248,13 @@ def test_fresh_starts_over(quick: Quick, tmp_path: Path) -> None:
 
 
 def test_runs_lists_what_is_done_part_way_and_failed(
-    quick: Quick, whole: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: Quick,
+    whole: Run,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     shutil.copytree(whole.folder, tmp_path / whole.folder.name)
     with pytest.raises(Stopped):
         quick(tmp_path, replace(CONFIG, seed=1), StopAt(16))
@@ -264,7 +269,7 @@ def test_runs_lists_what_is_done_part_way_and_failed(
     assert main(["runs", str(tmp_path)]) == 0
     table = capsys.readouterr().out
     assert "part-way" in table
-    assert "lr=1e+30; the loss is" in " ".join(table.split()), "in what runs of one method differ"
+    assert "lr=1e+30 sizes=[3, 3]; the loss is" in " ".join(table.split()), "what is set otherwise than usual"
     assert "lower --lr" in " ".join(table.split())
     assert main(["runs", str(tmp_path), "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
