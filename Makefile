@@ -51,7 +51,7 @@ results: .venv/installed
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --methods chorus:epochs=2,chorus:epochs=5,chorus:epochs=10,chorus --out results/chorus-epochs $(FROM_DATA)
 	$(BIN)/sparc run seq-cifar100-10 --method chorus --seeds 3 --out results/chorus-10 $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=2 width=0.25 --methods $(PARTS) --out results/chorus-parts $(FROM_DATA)
-	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=10 --methods chorus,chorus:inherit=nothing,chorus:optimizer=adamw:lr=0.005,chorus:shared=0.75 --out results/chorus-parts-longer $(FROM_DATA)
+	$(BIN)/sparc compare seq-cifar100-5 --seeds 1 --set epochs=10 --methods chorus,chorus:inherit=nothing,chorus:inherit=alike,chorus:optimizer=adamw:lr=0.005,chorus:shared=0.75 --out results/chorus-parts-longer $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=2 width=0.25 buffer_size=500 --methods $(METHODS) --out results/methods $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-20 --set epochs=2 batch_size=32 width=0.125 --methods $(TASKWISE) --out results/taskwise $(FROM_DATA)
 	$(BIN)/sparc compare seq-cifar100-5 --set epochs=5 batch_size=64 width=0.125 --methods $(PROTOTYPES) --out results/prototypes $(FROM_DATA)
