@@ -85,7 +85,7 @@ class Row:
         """The method's title, and whatever sets the row apart from others of the same method."""
         return self.label_without()
 
-    def label_without(self, setting: str = "") -> str:
+    def label_without(self, setting: str | None = None) -> str:
         """The same, but for a setting of which it need not speak."""
         return ", ".join([self.title, *(text for name, text in self.said.items() if name != setting)])
 
